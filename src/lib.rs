@@ -1,0 +1,5 @@
+pub mod base;
+pub mod engine;
+pub mod io;
+pub mod netns;
+pub mod wire;

@@ -1,0 +1,1 @@
+//! Namespaces and veth pairs.
