@@ -2,28 +2,35 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// A node of the scenario: NICs first, then switches, each in file order (timing rule 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct NodeId(pub u16);
 
 /// A port of a node, 0-based, in the order of the scenario's links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct PortId(pub u16);
 
 /// A message of the scenario, 0-based, in file order of the posts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct MessageId(pub u32);
 
 /// A traffic class: PFC priority, pool index and DSCP ÷ 8 in one.
 ///
 /// * Range: 0..8.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct Class(u8);
 
 /// A queue pair number.
 ///
 /// * Range: 24 bits. 0 and 1 are reserved, 0xFFFFFF is multicast; see [`Qpn::is_usable`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct Qpn(u32);
 
 impl NodeId {

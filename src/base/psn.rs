@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// A packet sequence number.
 ///
 /// Deliberately not `Ord`: order exists only inside half of the circle, see [`Psn::since`].
 ///
 /// * Range: 0..2²⁴.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
 pub struct Psn(u32);
 
 impl Psn {

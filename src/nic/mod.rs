@@ -1,0 +1,5 @@
+//! The RDMA NIC.
+
+mod config;
+
+pub use config::{AckConfig, Address, Config, PcieConfig, PcieSide};

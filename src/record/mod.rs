@@ -1,0 +1,1 @@
+//! Writers over `impl Write`.

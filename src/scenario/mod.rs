@@ -1,0 +1,5 @@
+//! Scenario files: text in, a validated and complete [`Plan`] out.
+
+mod plan;
+
+pub use plan::{LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan};

@@ -1,0 +1,102 @@
+//! The complete, checked description of a run. Whatever it says can be run.
+
+use crate::base::{Class, Instant, NodeId, Octets, PortId, Psn, Qpn, Span};
+use crate::nic;
+use crate::trace::{Names, NodeNames, PortNames};
+use crate::wire::Verb;
+
+/// Everything a run needs to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub name: String,
+    pub description: String,
+    /// Root of every random stream.
+    pub seed: u64,
+    /// The run ends here at the latest; what is unfinished then fails it.
+    pub until: Instant,
+    /// Node ids 0, 1, …: NICs in file order.
+    pub nics: Vec<NicPlan>,
+    pub links: Vec<LinkPlan>,
+    pub queue_pairs: Vec<QueuePairPlan>,
+    /// In file order; message numbers follow it.
+    pub posts: Vec<PostPlan>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NicPlan {
+    pub name: String,
+    pub address: nic::Address,
+    pub config: nic::Config,
+}
+
+/// A cable between two ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkPlan {
+    pub ends: [LinkEnd; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkEnd {
+    pub node: NodeId,
+    pub port: PortId,
+    /// Propagation delay of what this end sends.
+    pub delay: Span,
+}
+
+/// A reliable connection between two NICs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuePairPlan {
+    pub name: String,
+    pub ends: [QueuePairEnd; 2],
+    /// Made by the first post or packet instead of a connection (model.md T3): both ends have the same number.
+    pub implicit: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuePairEnd {
+    pub node: NodeId,
+    pub qpn: Qpn,
+    /// PSN of the first data packet that this end sends.
+    pub initial_psn: Psn,
+    pub data_class: Class,
+    pub control_class: Class,
+}
+
+/// Work requests posted at one instant, or at regular intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostPlan {
+    pub at: Instant,
+    /// Index into [`Plan::queue_pairs`].
+    pub queue_pair: usize,
+    /// Which of the queue pair's ends posts: 0 or 1.
+    pub from_end: usize,
+    pub verb: Verb,
+    /// Range: up to 2³¹ octets.
+    pub size: Octets,
+    pub count: u32,
+    /// Between one work request of `count` and the next; zero posts them all at once.
+    pub every: Span,
+}
+
+impl Plan {
+    /// Names of nodes and ports, for those who write for people.
+    pub fn names(&self) -> Names {
+        let mut nodes: Vec<_> =
+            self.nics.iter().map(|nic| NodeNames { name: nic.name.clone(), ports: Vec::new() }).collect();
+        for link in &self.links {
+            for (end, peer) in [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])] {
+                let base = format!("{}:{}", self.nics[end.node.index()].name, self.nics[peer.node.index()].name);
+                let ports = &mut nodes[end.node.index()].ports;
+                let twins = ports.iter().filter(|port| port.name.split('#').next() == Some(&base)).count();
+                let name = if twins == 0 { base } else { format!("{base}#{}", twins + 1) };
+                ports.push(PortNames { name, rate: self.nics[end.node.index()].config.data_rate });
+            }
+        }
+        Names { nodes }
+    }
+
+    /// How many messages all posts together make.
+    pub fn message_count(&self) -> u64 {
+        self.posts.iter().map(|post| u64::from(post.count)).sum()
+    }
+}

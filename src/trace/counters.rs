@@ -1,0 +1,224 @@
+//! Counters per node, derived from events and from nothing else.
+
+use super::{DropReason, Event, EventKind, PacketKind, Sink, Verdict};
+use crate::base::{NodeId, Octets};
+
+/// Declares the counters once: a field each, and the list of their names in order.
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What one node counted since the start of the run.
+        ///
+        /// Names are the columns of the transport and port records where those have one.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct NodeCounters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl NodeCounters {
+            /// Every counter with its name, in the order of declaration.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
+
+            /// The counter called `name`.
+            pub fn get(&self, name: &str) -> Option<u64> {
+                self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+            }
+        }
+    };
+}
+
+counters! {
+    /// Frames that left the port, PFC included.
+    total_packets_tx,
+    /// Frames that arrived at the port, PFC included.
+    total_packets_rx,
+    /// Octets that left the port, model size (Ethernet header and FCS included).
+    total_bytes_tx,
+    /// Octets that arrived at the port, model size.
+    total_bytes_rx,
+    /// Frames dropped because their ingress pool was full, and nothing else.
+    rx_drops,
+    /// Packets of queue pairs that left the port: data, ACK, NAK, CNP.
+    num_pkts_sent,
+    /// Data packets sent.
+    num_verb_pkts_sent,
+    /// ACK, NAK and CNP packets sent.
+    num_non_verb_pkts_sent,
+    /// WRITE data packets sent, retransmissions included.
+    rdma_write_cnt,
+    /// SEND data packets sent, retransmissions included.
+    rdma_send_cnt,
+    num_acks_sent,
+    num_acks_recvd,
+    num_nacks_sent,
+    num_nacks_recvd,
+    /// WRITE data packets received by a queue pair, whatever became of them.
+    num_writes_recvd,
+    /// SEND data packets received by a queue pair, whatever became of them.
+    num_sends_recvd,
+    num_cnp_sent,
+    num_cnp_recvd,
+    /// One per NAK made.
+    num_seq_out_of_order,
+    num_duplicate,
+    /// Work requests posted.
+    num_wqe_created,
+    /// Work requests completed.
+    num_wqe_completed,
+    /// Rewinds.
+    num_rtx,
+    /// Expiries of the transport timer.
+    num_rto,
+    /// Data packets that left the port with a PSN that was given before.
+    num_retransmitted_pkts,
+    /// The transport's discards: the four below together.
+    num_rx_drops,
+    num_rx_drops_no_qp_data,
+    num_rx_drops_no_qp_ctrl,
+    /// Discarded behind a gap, the packet that drew the NAK included.
+    num_rx_drops_after_nak,
+    num_rx_drops_ghost_ack,
+    /// Payloads fetched and thrown away before they got a PSN.
+    num_tx_payload_discards,
+    /// Frames with a wrong ICRC.
+    rx_icrc_encapsulated,
+    /// Frames that could not be read, other than for their ICRC.
+    rx_malformed,
+    /// Frames for another address.
+    rx_wrong_address,
+    /// Data packets that named memory which is not there.
+    rx_remote_access,
+    pfcxoff_tx,
+    pfcxoff_rx,
+    pfcxon_tx,
+    pfcxon_rx,
+    /// Picoseconds during which the peer held a class of this node, all classes together.
+    pfc_time_paused_ps,
+}
+
+/// Counters of every node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    nodes: Vec<NodeCounters>,
+}
+
+impl Counters {
+    pub fn new(node_count: usize) -> Self {
+        Self { nodes: vec![NodeCounters::default(); node_count] }
+    }
+
+    /// * Panics: if there is no such node (caller's bug).
+    pub fn node(&self, node: NodeId) -> &NodeCounters {
+        &self.nodes[node.index()]
+    }
+
+    /// In the order of node ids.
+    pub fn iter(&self) -> impl Iterator<Item = &NodeCounters> {
+        self.nodes.iter()
+    }
+}
+
+impl Sink for Counters {
+    fn record(&mut self, event: &Event) -> std::io::Result<()> {
+        self.nodes[event.node.index()].count(&event.kind);
+        Ok(())
+    }
+}
+
+impl NodeCounters {
+    fn count(&mut self, kind: &EventKind) {
+        match kind {
+            EventKind::MessagePosted { .. } => self.num_wqe_created += 1,
+            EventKind::MessageCompleted { .. } => self.num_wqe_completed += 1,
+            EventKind::PayloadDiscarded { .. } => self.num_tx_payload_discards += 1,
+            EventKind::NakMade { .. } => self.num_seq_out_of_order += 1,
+            EventKind::Rewound { .. } => self.num_rtx += 1,
+            EventKind::TransportTimerExpired { .. } => self.num_rto += 1,
+            EventKind::Resumed { paused, .. } => self.pfc_time_paused_ps += paused.ps(),
+            EventKind::FrameSent { packet, wire_len, transmission, .. } => {
+                self.count_sent(packet.kind, *wire_len, *transmission);
+            }
+            EventKind::FrameReceived { packet, wire_len, verdict, .. } => {
+                self.count_received(packet.kind, *wire_len, *verdict);
+            }
+            _ => {}
+        }
+    }
+
+    fn count_sent(&mut self, kind: PacketKind, wire_len: Octets, transmission: u32) {
+        self.total_packets_tx += 1;
+        self.total_bytes_tx += wire_len.get();
+        match kind {
+            PacketKind::Write => self.rdma_write_cnt += 1,
+            PacketKind::Send => self.rdma_send_cnt += 1,
+            PacketKind::Ack => self.num_acks_sent += 1,
+            PacketKind::Nak => self.num_nacks_sent += 1,
+            PacketKind::Cnp => self.num_cnp_sent += 1,
+            PacketKind::Xoff => self.pfcxoff_tx += 1,
+            PacketKind::Xon => self.pfcxon_tx += 1,
+            PacketKind::Other => {}
+        }
+        if kind.is_data() {
+            self.num_verb_pkts_sent += 1;
+            self.num_retransmitted_pkts += u64::from(transmission > 1);
+        }
+        if matches!(kind, PacketKind::Ack | PacketKind::Nak | PacketKind::Cnp) {
+            self.num_non_verb_pkts_sent += 1;
+        }
+        self.num_pkts_sent = self.num_verb_pkts_sent + self.num_non_verb_pkts_sent;
+    }
+
+    fn count_received(&mut self, kind: PacketKind, wire_len: Octets, verdict: Verdict) {
+        self.total_packets_rx += 1;
+        self.total_bytes_rx += wire_len.get();
+        if let Verdict::Dropped(reason) = verdict {
+            self.count_dropped(reason);
+        }
+        if verdict == Verdict::Duplicate {
+            self.num_duplicate += 1;
+        }
+        // Frames that never reached their queue pair are not counted as its packets.
+        let reached = !matches!(
+            verdict,
+            Verdict::Dropped(
+                DropReason::PoolFull
+                    | DropReason::NoQueuePairData
+                    | DropReason::NoQueuePairControl
+                    | DropReason::WrongAddress
+                    | DropReason::Malformed(_)
+            )
+        );
+        if !reached {
+            return;
+        }
+        match kind {
+            PacketKind::Write => self.num_writes_recvd += 1,
+            PacketKind::Send => self.num_sends_recvd += 1,
+            PacketKind::Ack => self.num_acks_recvd += 1,
+            PacketKind::Nak => self.num_nacks_recvd += 1,
+            PacketKind::Cnp => self.num_cnp_recvd += 1,
+            PacketKind::Xoff => self.pfcxoff_rx += 1,
+            PacketKind::Xon => self.pfcxon_rx += 1,
+            PacketKind::Other => {}
+        }
+    }
+
+    fn count_dropped(&mut self, reason: DropReason) {
+        match reason {
+            DropReason::PoolFull => self.rx_drops += 1,
+            DropReason::NoQueuePairData => self.num_rx_drops_no_qp_data += 1,
+            DropReason::NoQueuePairControl => self.num_rx_drops_no_qp_ctrl += 1,
+            DropReason::AfterNak => self.num_rx_drops_after_nak += 1,
+            DropReason::GhostAck => self.num_rx_drops_ghost_ack += 1,
+            DropReason::RemoteAccess => self.rx_remote_access += 1,
+            DropReason::WrongAddress => self.rx_wrong_address += 1,
+            DropReason::Malformed(error) if error.is_bad_icrc() => self.rx_icrc_encapsulated += 1,
+            DropReason::Malformed(_) => self.rx_malformed += 1,
+        }
+        self.num_rx_drops = self.num_rx_drops_no_qp_data
+            + self.num_rx_drops_no_qp_ctrl
+            + self.num_rx_drops_after_nak
+            + self.num_rx_drops_ghost_ack;
+    }
+}

@@ -1,0 +1,250 @@
+//! The vocabulary of events.
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
+use crate::wire::{Verb, WireError};
+
+/// One thing that happened, at one node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    #[serde(rename = "t_ps")]
+    pub at: Instant,
+    pub node: NodeId,
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened. Fields are what a reader of the event log needs to follow the story without a second source.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum EventKind {
+    // The host and its messages.
+    /// A work request was posted and the doorbell rung.
+    MessagePosted { message: MessageId, peer: NodeId, qpn: Qpn, verb: Verb, bytes: Octets },
+    /// The message became the one its queue pair works on.
+    MessageStarted { message: MessageId, qpn: Qpn, first_psn: Psn, packets: u32 },
+    /// The receiving host has all of it: the PCIe write of its last packet has ended.
+    MessageDelivered { message: MessageId, qpn: Qpn, bytes: Octets },
+    /// The sending host was told: the ACK of its last PSN has arrived.
+    MessageCompleted { message: MessageId, qpn: Qpn },
+
+    // Packet generation.
+    /// Generation will run at `runs_at`, 80 ns from now.
+    GenerationScheduled {
+        #[serde(rename = "runs_at_ps")]
+        runs_at: Instant,
+    },
+    /// The segment at the head does not fit the egress pool of `class`; nobody's next segment is taken until it drains.
+    GenerationStopped { class: Class, qpn: Qpn, occupancy: Octets, needed: Octets },
+    /// The read request does not fit the PCIe transmit buffer.
+    GenerationBlockedByPcie { qpn: Qpn },
+    /// The ready queue is empty.
+    GenerationIdle,
+    /// A segment was taken from the ready queue and its frame reserved; `occupancy` includes it.
+    SegmentReserved { qpn: Qpn, psn: Psn, payload: Octets, class: Class, occupancy: Octets },
+    /// The payload of a segment has arrived from the host.
+    PayloadFetched { qpn: Qpn, psn: Psn, payload: Octets },
+    /// A payload arrived that a rewind or an acknowledgement had made useless.
+    PayloadDiscarded { qpn: Qpn, psn: Psn, payload: Octets, class: Class, occupancy: Octets },
+    /// A packet got its PSN; `transmission` counts from 1.
+    PacketNumbered { qpn: Qpn, psn: Psn, transmission: u32 },
+
+    // Ports.
+    /// A frame joined a queue; `waiting` counts it.
+    FrameQueued { port: PortId, queue: Queue, packet: Headline, waiting: u32 },
+    /// The first bit of a frame went on the line.
+    TransmitStarted {
+        port: PortId,
+        queue: Queue,
+        packet: Headline,
+        wire_len: Octets,
+        #[serde(rename = "rate_bps")]
+        rate: Rate,
+    },
+    /// The last bit of a frame left the port.
+    FrameSent {
+        port: PortId,
+        packet: Headline,
+        wire_len: Octets,
+        /// Which transmission of its PSN this is, from 1; 0 for packets without a PSN of their own.
+        transmission: u32,
+        fate: LinkFate,
+        #[serde(skip)]
+        frame: Bytes,
+    },
+    /// The frame's egress charge was released.
+    EgressReleased { class: Class, octets: Octets, occupancy: Octets },
+    /// The last bit of a frame arrived; `occupancy` is its ingress pool's after the verdict.
+    FrameReceived {
+        port: PortId,
+        packet: Headline,
+        wire_len: Octets,
+        occupancy: Octets,
+        verdict: Verdict,
+        #[serde(skip)]
+        frame: Bytes,
+    },
+    /// The PCIe transmit buffer accepted the write of a received packet; its ingress charge was released.
+    HandedToHost { qpn: Qpn, psn: Psn, class: Class, payload: Octets, occupancy: Octets },
+    /// The PCIe write of a received packet has ended: its payload is in host memory.
+    PayloadWritten { qpn: Qpn, psn: Psn, payload: Octets },
+
+    // Acknowledgement and recovery.
+    /// A packet was accepted without an ACK; `held` now wait for one.
+    AckHeld { qpn: Qpn, psn: Psn, held: u32 },
+    /// An ACK was made.
+    AckMade { qpn: Qpn, psn: Psn, msn: u32 },
+    /// A gap was seen and a NAK made for the PSN expected.
+    NakMade { qpn: Qpn, expected: Psn, got: Psn },
+    /// An ACK or NAK retired packets; `outstanding` are left.
+    PacketsRetired { qpn: Qpn, up_to: Psn, retired: u32, outstanding: u32 },
+    /// An ACK or NAK named a PSN below the window and was ignored.
+    StaleAckIgnored { qpn: Qpn, psn: Psn },
+    /// The queue pair goes back to `to`; `packets` numbered ones are taken back.
+    Rewound { qpn: Qpn, to: Psn, packets: u32 },
+    /// The transport timer expired.
+    TransportTimerExpired { qpn: Qpn, oldest: Psn },
+    /// The transport timer was started or restarted.
+    TransportTimerStarted {
+        qpn: Qpn,
+        #[serde(rename = "expires_at_ps")]
+        expires_at: Instant,
+    },
+    /// The window is empty.
+    TransportTimerStopped { qpn: Qpn },
+
+    // PFC.
+    /// An XOFF was queued for the class; `refresh` says whether it repeats one.
+    PauseRequested { port: PortId, class: Class, quanta: u16, occupancy: Octets, refresh: bool },
+    /// An XON was queued for the class.
+    ResumeRequested { port: PortId, class: Class, occupancy: Octets },
+    /// The peer paused the class.
+    Paused {
+        port: PortId,
+        class: Class,
+        quanta: u16,
+        #[serde(rename = "duration_ps")]
+        duration: Span,
+    },
+    /// The class may send again.
+    Resumed {
+        port: PortId,
+        class: Class,
+        #[serde(rename = "paused_ps")]
+        paused: Span,
+        by_xon: bool,
+    },
+}
+
+/// What kind of packet a frame holds, as far as the emulator treats kinds apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketKind {
+    Send,
+    Write,
+    Ack,
+    Nak,
+    Cnp,
+    Xoff,
+    Xon,
+    /// Not a packet that this emulator understands.
+    Other,
+}
+
+impl PacketKind {
+    pub const fn is_data(self) -> bool {
+        matches!(self, Self::Send | Self::Write)
+    }
+
+    pub const fn is_pfc(self) -> bool {
+        matches!(self, Self::Xoff | Self::Xon)
+    }
+}
+
+/// The few facts by which a person recognises a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Headline {
+    pub kind: PacketKind,
+    /// Traffic class of the packet; for PFC the class it speaks of.
+    pub class: Class,
+    /// Destination queue pair; 0 where there is none.
+    pub dest_qpn: Qpn,
+    pub psn: Psn,
+    pub payload: Octets,
+}
+
+/// Where a frame waits at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Queue {
+    /// PFC and CNP: ahead of every class, never paused.
+    Express,
+    Class(Class),
+}
+
+/// What a link does with a frame whose serialization has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkFate {
+    /// It arrives after the link's Delay.
+    Carried,
+}
+
+/// What a node does with a frame that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// A data packet with the PSN expected; it will be written to the host.
+    Accepted,
+    /// A data packet received before; it may draw an ACK, and is not written again.
+    Duplicate,
+    /// ACK, NAK, CNP or PFC: it did its work.
+    Processed,
+    /// It had no effect on the sender's window: its news was old.
+    Stale,
+    Dropped(DropReason),
+}
+
+/// Why a frame was dropped by the node that received it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    /// The ingress pool of its class could not hold it.
+    PoolFull,
+    /// A data packet for a queue pair that does not exist.
+    NoQueuePairData,
+    /// An ACK, NAK or CNP for a queue pair that does not exist.
+    NoQueuePairControl,
+    /// Behind a gap: every packet from the one that drew the NAK until the one expected.
+    AfterNak,
+    /// An ACK or NAK for a PSN never sent.
+    GhostAck,
+    /// A WRITE outside any registered memory, or a SEND without a receive to hold it.
+    RemoteAccess,
+    /// For another Ethernet or IP address.
+    WrongAddress,
+    /// Not a frame this NIC can read; the reason is the parser's.
+    Malformed(#[serde(serialize_with = "as_text")] WireError),
+}
+
+impl DropReason {
+    /// The reason in a few words, for people.
+    pub fn text(self) -> String {
+        match self {
+            Self::PoolFull => "ingress pool full".into(),
+            Self::NoQueuePairData => "data for an unknown queue pair".into(),
+            Self::NoQueuePairControl => "control packet for an unknown queue pair".into(),
+            Self::AfterNak => "after NAK".into(),
+            Self::GhostAck => "acknowledges a PSN never sent".into(),
+            Self::RemoteAccess => "outside registered memory".into(),
+            Self::WrongAddress => "addressed to another node".into(),
+            Self::Malformed(error) => error.to_string(),
+        }
+    }
+}
+
+fn as_text<S: serde::Serializer>(error: &WireError, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(error)
+}

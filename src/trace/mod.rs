@@ -1,0 +1,33 @@
+//! What happened: the one stream of events that counters, captures, records and reports listen to.
+//!
+//! Models say what happened, in the past tense and with a reason for every drop, and do not know who listens. No number
+//! is counted in two places: [`Counters`] and [`Ledger`] are sinks like any other.
+
+mod counters;
+mod event;
+mod ledger;
+mod names;
+
+pub use counters::{Counters, NodeCounters};
+pub use event::{DropReason, Event, EventKind, Headline, LinkFate, PacketKind, Queue, Verdict};
+pub use ledger::{Account, Balance, Imbalance, Ledger};
+pub use names::{Names, NodeNames, PortNames};
+
+/// Something that listens to events.
+pub trait Sink {
+    /// * Errors: the sink writes somewhere and could not; the run stops there.
+    fn record(&mut self, event: &Event) -> std::io::Result<()>;
+}
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    fn record(&mut self, event: &Event) -> std::io::Result<()> {
+        (**self).record(event)
+    }
+}
+
+/// Every sink of the list hears every event, in list order.
+impl Sink for Vec<Box<dyn Sink + '_>> {
+    fn record(&mut self, event: &Event) -> std::io::Result<()> {
+        self.iter_mut().try_for_each(|sink| sink.record(event))
+    }
+}
