@@ -31,6 +31,9 @@ mod bth;
 mod error;
 mod ethernet;
 mod flow;
+mod icrc;
+mod ip;
+mod mark;
 mod opcode;
 mod reth;
 
@@ -39,5 +42,8 @@ pub use bth::Bth;
 pub use error::WireError;
 pub use ethernet::MacAddr;
 pub use flow::{Endpoints, ROCE_PORT, udp_source_port};
+pub use icrc::{icrc, verify_icrc};
+pub use ip::Ecn;
+pub use mark::{set_ce, set_dscp, set_ecn};
 pub use opcode::{Opcode, Verb};
 pub use reth::Reth;
