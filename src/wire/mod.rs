@@ -28,6 +28,7 @@
 
 mod aeth;
 mod bth;
+mod build;
 mod error;
 mod ethernet;
 mod flow;
@@ -35,10 +36,16 @@ mod icrc;
 mod ip;
 mod mark;
 mod opcode;
+mod packet;
+mod peek;
+mod pfc;
 mod reth;
+mod size;
+mod text;
 
 pub use aeth::{Aeth, NakCode, Syndrome, rnr_timer};
 pub use bth::Bth;
+pub use build::Segment;
 pub use error::WireError;
 pub use ethernet::MacAddr;
 pub use flow::{Endpoints, ROCE_PORT, udp_source_port};
@@ -46,4 +53,8 @@ pub use icrc::{icrc, verify_icrc};
 pub use ip::Ecn;
 pub use mark::{set_ce, set_dscp, set_ecn};
 pub use opcode::{Opcode, Verb};
+pub use packet::{IcrcCheck, Packet, PacketKind, RocePacket};
+pub use peek::Peek;
+pub use pfc::PfcFrame;
 pub use reth::Reth;
+pub use size::{ACK, CNP, DATA_OVERHEAD, FRAMING, PFC, model_len};
