@@ -8,3 +8,4 @@ pub mod record;
 pub mod scenario;
 pub mod trace;
 pub mod wire;
+pub mod workload;

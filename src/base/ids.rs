@@ -53,6 +53,10 @@ impl MessageId {
 
 impl Class {
     pub const COUNT: usize = 8;
+    /// RdmaDataPacketTC's default.
+    pub const DATA: Self = Self(0);
+    /// RdmaControlPacketTC's default.
+    pub const CONTROL: Self = Self(1);
 
     /// `None` unless `class` is in 0..8.
     pub const fn new(class: u8) -> Option<Self> {
@@ -89,6 +93,8 @@ impl Qpn {
     /// Queue pairs that exist without a connection take their numbers from here up (model.md T3).
     pub const IMPLICIT_BASE: u32 = 0x80_0000;
     const MAX: u32 = 0xff_ffff;
+    /// Where a packet names no queue pair.
+    pub const NONE: Self = Self(0);
 
     /// `None` if `qpn` has more than 24 bits.
     pub const fn new(qpn: u32) -> Option<Self> {

@@ -175,6 +175,17 @@ pub struct Headline {
     pub payload: Octets,
 }
 
+impl Headline {
+    /// Of a frame that cannot be read.
+    pub const UNREADABLE: Self = Self {
+        kind: PacketKind::Other,
+        class: Class::DATA,
+        dest_qpn: Qpn::NONE,
+        psn: Psn::new(0),
+        payload: Octets::ZERO,
+    };
+}
+
 /// Where a frame waits at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -223,6 +234,11 @@ pub enum DropReason {
     GhostAck,
     /// A WRITE outside any registered memory, or a SEND without a receive to hold it.
     RemoteAccess,
+    /// A packet that cannot follow the one before it: a middle without a first, a first inside a message, a length
+    /// that its RETH does not allow.
+    InvalidRequest,
+    /// An acknowledgement of a kind that this NIC does not act on.
+    UnexpectedSyndrome,
     /// For another Ethernet or IP address.
     WrongAddress,
     /// Not a frame this NIC can read; the reason is the parser's.
@@ -238,7 +254,9 @@ impl DropReason {
             Self::NoQueuePairControl => "control packet for an unknown queue pair".into(),
             Self::AfterNak => "after NAK".into(),
             Self::GhostAck => "acknowledges a PSN never sent".into(),
+            Self::InvalidRequest => "out of order in its message".into(),
             Self::RemoteAccess => "outside registered memory".into(),
+            Self::UnexpectedSyndrome => "acknowledgement of an unexpected kind".into(),
             Self::WrongAddress => "addressed to another node".into(),
             Self::Malformed(error) => error.to_string(),
         }
