@@ -238,3 +238,29 @@ fn an_unfinished_run_names_what_is_missing() {
     assert_eq!(outcome.unfinished, [MessageId(0), MessageId(1)]);
     assert!(outcome.end <= plan.until);
 }
+
+/// Sizes and times of the specification's slow host: a receiver at the PCIe 3.0 rate.
+#[test]
+fn a_slow_host_pauses_the_sender_and_nothing_is_lost() {
+    let mut plan = Plan { posts: vec![write(0, 64 << 20)], ..pair(1) };
+    let lane = Rate::from_bps(7_880_000_000).unwrap();
+    let pcie = &mut plan.nics[1].config.pcie;
+    (pcie.nic_side.lane_bps, pcie.host_side.lane_bps) = (lane, lane);
+    let (outcome, log) = run(&plan);
+    let pauses: Vec<_> = log
+        .0
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::PauseRequested { occupancy, .. } => Some((event.at.ps(), occupancy.get(), "xoff")),
+            EventKind::ResumeRequested { occupancy, .. } => Some((event.at.ps(), occupancy.get(), "xon")),
+            _ => None,
+        })
+        .collect();
+    // Held before the packet that reaches Xoff, and at the refresh half a pause time (41,992,400 ps) later.
+    assert_eq!(pauses[0], (89_811_084, 2_878_656 + 4_136, "xoff"));
+    assert_eq!(pauses[1], (131_803_484, 2_266_528, "xon"));
+    let b = outcome.counters.node(B);
+    assert_eq!((b.rx_drops, outcome.counters.node(A).num_retransmitted_pkts), (0, 0));
+    let rate = (64_u64 << 20) as f64 * 8.0 / log.delivered(0) as f64 * 1_000.0;
+    assert!((rate - 118.2).abs() < 0.1, "{rate}");
+}
