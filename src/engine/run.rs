@@ -46,6 +46,7 @@ struct Arrival {
 type Flight = BTreeMap<(Instant, NodeId, PortId, u64), Arrival>;
 
 /// Joins the nodes of a plan over wires.
+#[derive(Debug)]
 pub struct Engine<'a> {
     plan: &'a Plan,
     wires: &'a mut dyn Wires,

@@ -272,6 +272,11 @@ impl Nic {
             && self.ready.is_empty()
     }
 
+    /// Octets that have crossed the PCIe link, overhead included: towards the host, and from it.
+    pub fn pcie_carried(&self) -> [Octets; 2] {
+        [self.upstream.carried(), self.downstream.carried()]
+    }
+
     /// Frames, octets and segments that the NIC holds.
     pub fn holdings(&self) -> Holdings {
         let mut holdings = Holdings {

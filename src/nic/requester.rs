@@ -167,11 +167,6 @@ impl Requester {
         self.una.psn()
     }
 
-    /// No message is in progress and none waits.
-    pub fn is_done(&self) -> bool {
-        self.current.is_none() && self.waiting.is_empty()
-    }
-
     fn find(&self, psn: Psn) -> Result<Position, AckEffect> {
         match self.una.resolve(psn) {
             Some(position) if position >= self.highest => Err(AckEffect::Ghost),

@@ -2,6 +2,7 @@
 
 use super::{DropReason, Event, EventKind, PacketKind, Sink, Verdict};
 use crate::base::{NodeId, Octets};
+use crate::wire::WireError;
 
 /// Declares the counters once: a field each, and the list of their names in order.
 macro_rules! counters {
@@ -219,9 +220,7 @@ impl NodeCounters {
             DropReason::UnexpectedSyndrome => self.rx_unexpected_syndrome += 1,
             DropReason::InvalidRequest => self.rx_invalid_request += 1,
             DropReason::WrongAddress => self.rx_wrong_address += 1,
-            DropReason::Malformed(error) if matches!(error, crate::wire::WireError::BadIcrc { .. }) => {
-                self.rx_icrc_encapsulated += 1
-            }
+            DropReason::Malformed(WireError::BadIcrc { .. }) => self.rx_icrc_encapsulated += 1,
             DropReason::Malformed(_) => self.rx_malformed += 1,
         }
         self.num_rx_drops = self.num_rx_drops_no_qp_data
