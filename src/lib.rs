@@ -15,6 +15,7 @@
 pub mod base;
 pub mod engine;
 pub mod io;
+pub mod link;
 pub mod netns;
 pub mod nic;
 pub mod port;

@@ -19,6 +19,11 @@ pub struct PortId(pub u16);
 #[serde(transparent)]
 pub struct MessageId(pub u32);
 
+/// A fault of the scenario, 0-based, in file order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct RuleId(pub u16);
+
 /// A traffic class: PFC priority, pool index and DSCP ÷ 8 in one.
 ///
 /// * Range: 0..8.
@@ -40,6 +45,12 @@ impl NodeId {
 }
 
 impl PortId {
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl RuleId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }

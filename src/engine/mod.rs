@@ -8,6 +8,7 @@
 //! fails. Read first: `tests::the_1_mib_write_completes_when_the_specification_says`.
 
 mod audit;
+mod injector;
 mod run;
 mod wires;
 

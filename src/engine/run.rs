@@ -6,12 +6,14 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 
 use super::audit::{MessageAudit, registration};
+use super::injector::{Injected, Injector};
 use super::{ForeignFrames, Hop, Mismatch, Wires, WiresError};
-use crate::base::{Instant, MessageId, NodeId, Octets, Phase, PortId, Span};
+use crate::base::{Instant, MessageId, NodeId, Octets, Phase, PortId, Rng, RuleId};
+use crate::link::{self, Leg, Passing, RuleReport};
 use crate::nic::{Connection, Holdings, Input, Nic, Output, Transmission, WorkRequest};
-use crate::scenario::{Plan, QueuePairPlan};
-use crate::trace::{Account, Counters, Event, EventKind, Imbalance, Ledger, LinkFate, Sink};
-use crate::wire::Verb;
+use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
+use crate::trace::{Account, Counters, Event, EventKind, Imbalance, Ledger, Sink};
+use crate::wire::{self, Verb};
 use crate::workload::{Due, Series, Workload};
 
 /// How many inputs are handled between two looks at the outside.
@@ -30,7 +32,6 @@ struct Moment {
 #[derive(Clone, Copy, Debug)]
 struct Cable {
     hop: Hop,
-    delay: Span,
     peer: NodeId,
     peer_port: PortId,
 }
@@ -53,6 +54,9 @@ pub struct Engine<'a> {
     nics: Vec<Nic>,
     /// By node, then port.
     cables: Vec<Vec<Cable>>,
+    /// By hop.
+    directions: Vec<link::Direction>,
+    injector: Injector<'a>,
     workload: Workload,
     flight: Flight,
     flights: u64,
@@ -96,6 +100,8 @@ pub struct Outcome {
     pub counters: Counters,
     pub ledger: Ledger,
     pub foreign: ForeignFrames,
+    /// What each fault of the plan did, in its order.
+    pub faults: Vec<RuleReport>,
 }
 
 /// Why a run could not be carried through.
@@ -122,6 +128,8 @@ impl<'a> Engine<'a> {
             plan,
             wires,
             cables: cables(plan),
+            directions: directions(plan),
+            injector: Injector::new(plan),
             workload: Workload::new(plan.posts.iter().map(|post| series(plan, post)).collect()),
             flight: Flight::new(),
             flights: 0,
@@ -176,16 +184,20 @@ impl<'a> Engine<'a> {
             unit: port.0,
         });
         let post = self.workload.next().map(|due| Moment { at: due.at, phase: Phase::Post, node: due.node, unit: 0 });
-        [wake, arrival, post].into_iter().flatten().min()
+        let injection = self.injector.next().map(|due| Moment {
+            at: due.at,
+            phase: Phase::Arrival,
+            node: due.node,
+            unit: due.port.0,
+        });
+        [wake, arrival, post, injection].into_iter().flatten().min()
     }
 
     fn step(&mut self, moment: Moment, sink: &mut dyn Sink) -> Result<(), RunError> {
         let node = moment.node;
         // Arrivals and posts come from outside the nodes; all other phases are theirs.
         let input = match moment.phase {
-            Phase::Arrival => {
-                self.flight.pop_first().map(|(_, Arrival { frame, wire_len })| Input::Frame { frame, wire_len })
-            }
+            Phase::Arrival => self.arrival(moment, sink)?,
             Phase::Post => self.workload.pop().map(|due| self.post(due)),
             _ => Some(Input::Wake),
         };
@@ -199,6 +211,23 @@ impl<'a> Engine<'a> {
         }
         self.note_wake(node);
         Ok(())
+    }
+
+    /// The frame that arrives now: one in flight, or else one that a fault script injects.
+    fn arrival(&mut self, moment: Moment, sink: &mut dyn Sink) -> Result<Option<Input>, RunError> {
+        let in_flight = self.flight.first_entry().filter(|entry| {
+            let &(at, node, port, _) = entry.key();
+            (at, node, port.0) == (moment.at, moment.node, moment.unit)
+        });
+        if let Some(entry) = in_flight {
+            let Arrival { frame, wire_len } = entry.remove();
+            return Ok(Some(Input::Frame { frame, wire_len }));
+        }
+        let Some(Injected { hop, from, rule, frame }) = self.injector.pop() else { return Ok(None) };
+        let arrived = self.wires.carry(hop, &frame)?;
+        let wire_len = wire::model_len(&frame);
+        self.tell(from.node, EventKind::FrameInjected { port: from.port, rule, frame }, sink)?;
+        Ok(Some(Input::Frame { frame: arrived, wire_len }))
     }
 
     fn note_wake(&mut self, node: NodeId) {
@@ -235,16 +264,20 @@ impl<'a> Engine<'a> {
         Input::Post { qpn: own.qpn, work }
     }
 
-    /// The last bit of a frame has left a port: it crosses the wire now, and arrives after the link's Delay.
+    /// The last bit of a frame has left a port: what the link's rules leave of it crosses the wire now, and arrives
+    /// after the link's Delay.
     fn transmit(&mut self, node: NodeId, sent: Transmission, sink: &mut dyn Sink) -> Result<(), RunError> {
-        let Transmission { port, packet, wire_len, transmission, frame } = sent;
+        let Transmission { port, packet, wire_len, transmission, message, frame } = sent;
         let cable = self.cables[node.index()][port.index()];
-        let arrived = self.wires.carry(cable.hop, &frame)?;
-        let key = (self.now + cable.delay, cable.peer, cable.peer_port, self.flights);
-        self.flights += 1;
-        self.flight.insert(key, Arrival { frame: arrived, wire_len });
-        let fate = LinkFate::Carried;
-        self.tell(node, EventKind::FrameSent { port, packet, wire_len, transmission, fate, frame }, sink)
+        let passing = Passing { packet, transmission, message, wire_len, frame: frame.clone() };
+        let journey = self.directions[cable.hop.index()].pass(self.now, passing);
+        for Leg { arrives_at, frame, wire_len } in journey.legs {
+            let frame = self.wires.carry(cable.hop, &frame)?;
+            self.flight.insert((arrives_at, cable.peer, cable.peer_port, self.flights), Arrival { frame, wire_len });
+            self.flights += 1;
+        }
+        let (fate, effects) = (journey.fate, journey.effects);
+        self.tell(node, EventKind::FrameSent { port, packet, wire_len, transmission, fate, effects, frame }, sink)
     }
 
     fn tell(&mut self, node: NodeId, kind: EventKind, sink: &mut dyn Sink) -> Result<(), RunError> {
@@ -280,9 +313,11 @@ impl<'a> Engine<'a> {
             self.ledger.hold(Account::ReceivedPayload, received_payload);
             self.ledger.hold(Account::DeliveredPayload, partial_payload);
         }
-        self.ledger.hold(Account::LinkFrames, self.flight.len() as u64);
+        let held: usize = self.directions.iter().map(link::Direction::held_count).sum();
+        self.ledger.hold(Account::LinkFrames, (self.flight.len() + held) as u64);
         self.ledger.hold(Account::Messages, self.audit.uncompleted());
         self.ledger.check()?;
+        let faults = self.fault_reports();
         Ok(Outcome {
             end: if is_finished { self.audit.last_finish() } else { self.now },
             interrupted,
@@ -293,7 +328,23 @@ impl<'a> Engine<'a> {
             counters: self.counters,
             ledger: self.ledger,
             foreign: self.wires.foreign().clone(),
+            faults,
         })
+    }
+}
+
+impl Engine<'_> {
+    fn fault_reports(&self) -> Vec<RuleReport> {
+        let mut reports: Vec<_> = (0..self.plan.faults.len())
+            .map(|rule| {
+                let injected = self.injector.injected(RuleId(rule as u16));
+                RuleReport { matched: injected, fired: injected, stuck: 0 }
+            })
+            .collect();
+        for (rule, report) in self.directions.iter().flat_map(link::Direction::reports) {
+            reports[rule.index()] = report;
+        }
+        reports
     }
 }
 
@@ -311,7 +362,7 @@ fn connection(plan: &Plan, queue_pair: &QueuePairPlan, end: usize) -> Connection
     }
 }
 
-fn series(plan: &Plan, post: &crate::scenario::PostPlan) -> Series {
+fn series(plan: &Plan, post: &PostPlan) -> Series {
     let node = plan.queue_pairs[post.queue_pair].ends[post.from_end].node;
     Series { node, first_at: post.at, every: post.every, count: post.count }
 }
@@ -323,7 +374,7 @@ fn cables(plan: &Plan) -> Vec<Vec<Cable>> {
         for from_end in 0..2 {
             let (own, peer) = (link.ends[from_end], link.ends[1 - from_end]);
             let hop = Hop::new(link_index, from_end as u32);
-            let cable = Cable { hop, delay: own.delay, peer: peer.node, peer_port: peer.port };
+            let cable = Cable { hop, peer: peer.node, peer_port: peer.port };
             cables[own.node.index()].push((own.port, cable));
         }
     }
@@ -334,4 +385,18 @@ fn cables(plan: &Plan) -> Vec<Vec<Cable>> {
             ports.into_iter().map(|(_, cable)| cable).collect()
         })
         .collect()
+}
+
+/// Every direction of every link, by hop, with the rules on it.
+fn directions(plan: &Plan) -> Vec<link::Direction> {
+    let ends = plan.links.iter().flat_map(|link| link.ends);
+    let mut directions: Vec<_> = ends.map(|end| link::Direction::new(end.delay)).collect();
+    for (id, fault) in (0..).zip(&plan.faults) {
+        if let FaultKind::Rule(rule) = &fault.kind {
+            let hop = Hop::new(fault.link as u32, fault.from_end as u32);
+            let rng = Rng::named(plan.seed, &format!("fault/{}", fault.name));
+            directions[hop.index()].arm(RuleId(id), rule.clone(), rng);
+        }
+    }
+    directions
 }

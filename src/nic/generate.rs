@@ -229,6 +229,7 @@ impl Nic {
         if self.config.strict_ib_flags && packet.bth.opcode.is_write() {
             packet.bth.solicited = false;
         }
-        Outgoing::new(packet.into(), transmission)
+        let index = segment.position.since(message.first) as u32;
+        Outgoing::data(packet.into(), transmission, (work.message, index))
     }
 }

@@ -41,7 +41,7 @@ pub use pcie::{TRANSFER_OVERHEAD, TRANSFER_PAYLOAD, transfer_count};
 pub use queue_pair::Connection;
 pub use send_queue::WorkRequest;
 
-use crate::base::{Calendar, Class, Instant, Octets, Phase, PortId, Qpn, Ticket, Wake};
+use crate::base::{Calendar, Class, Instant, MessageId, Octets, Phase, PortId, Qpn, Ticket, Wake};
 use crate::port::{Egress, PauseSender, PerClass, Pools};
 use crate::trace::{EventKind, Headline};
 use pcie::Direction;
@@ -83,6 +83,8 @@ pub struct Transmission {
     pub wire_len: Octets,
     /// Which transmission of its PSN this is, from 1; 0 for packets without a PSN of their own.
     pub transmission: u32,
+    /// The message of a data packet, and its index in it.
+    pub message: Option<(MessageId, u32)>,
     /// Destination MAC to ICRC, no FCS.
     pub frame: Bytes,
 }

@@ -274,7 +274,7 @@ impl Nic {
 
     fn queue_pfc(&mut self, class: Class, quanta: u16) {
         let pfc = PfcFrame::pause(self.address.mac, class, quanta);
-        self.queue_frame(Queue::Express, Outgoing::new(pfc.into(), 0));
+        self.queue_frame(Queue::Express, Outgoing::control(pfc.into()));
     }
 
     pub(super) fn refresh_pause(&mut self, class: Class) {

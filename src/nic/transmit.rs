@@ -1,7 +1,7 @@
 //! The port's sending side: queues, the line, and the pauses that the peer asks for.
 
 use super::{Alarm, Nic, Output, PORT, Transmission};
-use crate::base::{Class, Instant, Octets, Psn, Qpn, Rate, Ticket};
+use crate::base::{Class, Instant, MessageId, Octets, Psn, Qpn, Rate, Ticket};
 use crate::port::pause_time;
 use crate::trace::{EventKind, Headline, PacketKind, Queue};
 use crate::wire::{self, Packet, PfcFrame};
@@ -13,6 +13,8 @@ pub struct Outgoing {
     pub headline: Headline,
     pub wire_len: Octets,
     pub transmission: u32,
+    /// The message of a data packet, and its index in it.
+    pub message: Option<(MessageId, u32)>,
 }
 
 /// A pause that the peer asked for.
@@ -23,8 +25,13 @@ pub struct ReceivedPause {
 }
 
 impl Outgoing {
-    pub fn new(packet: Packet, transmission: u32) -> Self {
-        Self { headline: headline(&packet), wire_len: packet.wire_len(), packet, transmission }
+    /// A packet of the NIC's own: ACK, NAK, CNP or PFC.
+    pub fn control(packet: Packet) -> Self {
+        Self { headline: headline(&packet), wire_len: packet.wire_len(), packet, transmission: 0, message: None }
+    }
+
+    pub fn data(packet: Packet, transmission: u32, message: (MessageId, u32)) -> Self {
+        Self { transmission, message: Some(message), ..Self::control(packet) }
     }
 }
 
@@ -94,7 +101,7 @@ impl Nic {
     /// The last bit has left: the frame is the link's, its reservation is released.
     pub(super) fn transmit_ended(&mut self) {
         let (queue, sent) = self.egress.finish().expect("a transmission ends on a line that carries one");
-        let Outgoing { packet, headline, wire_len, transmission } = sent;
+        let Outgoing { packet, headline, wire_len, transmission, message } = sent;
         let packet = match packet {
             Packet::Roce(roce) if self.config.pad_to_model => Packet::Roce(roce.padded_to_model()),
             packet => packet,
@@ -105,6 +112,7 @@ impl Nic {
             packet: headline,
             wire_len,
             transmission,
+            message,
             frame,
         }));
         if let Queue::Class(class) = queue {

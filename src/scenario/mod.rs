@@ -2,4 +2,4 @@
 
 mod plan;
 
-pub use plan::{LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan};
+pub use plan::{FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
+use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, RuleId, Span};
 use crate::wire::{Verb, WireError};
 
 /// One thing that happened, at one node.
@@ -71,6 +71,16 @@ pub enum EventKind {
         /// Which transmission of its PSN this is, from 1; 0 for packets without a PSN of their own.
         transmission: u32,
         fate: LinkFate,
+        /// What fault rules did to it, in their order.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        effects: Vec<RuleEffect>,
+        #[serde(skip)]
+        frame: Bytes,
+    },
+    /// A fault script put a frame on the link from this node to its peer.
+    FrameInjected {
+        port: PortId,
+        rule: RuleId,
         #[serde(skip)]
         frame: Bytes,
     },
@@ -201,6 +211,40 @@ pub enum Queue {
 pub enum LinkFate {
     /// It arrives after the link's Delay.
     Carried,
+    /// A fault rule dropped it.
+    Dropped { rule: RuleId },
+    /// The link was down.
+    LinkDown { rule: RuleId },
+    /// A fault rule holds it back until others have passed.
+    Held { rule: RuleId },
+}
+
+/// What a fault rule did to a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleEffect {
+    pub rule: RuleId,
+    pub effect: Effect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    Dropped,
+    Duplicated,
+    Delayed {
+        #[serde(rename = "by_ps")]
+        by: Span,
+    },
+    /// It arrives behind so many others.
+    Reordered {
+        after: u32,
+    },
+    Corrupted,
+    CeSet,
+    DscpSet {
+        dscp: u8,
+    },
+    LinkDown,
 }
 
 /// What a node does with a frame that has arrived.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Event, EventKind, LinkFate, PacketKind, Sink, Verdict};
+use super::{Effect, Event, EventKind, LinkFate, PacketKind, Sink, Verdict};
 use crate::base::Octets;
 
 /// What is counted on both sides of the books.
@@ -135,11 +135,14 @@ impl Sink for Ledger {
                 }
             }
             EventKind::EgressReleased { octets, .. } => self.leave(Account::EgressOctets, octets.get()),
-            EventKind::FrameSent { fate, .. } => {
+            EventKind::FrameInjected { .. } => self.enter(Account::LinkFrames, 1),
+            EventKind::FrameSent { fate, effects, .. } => {
                 self.leave(Account::EgressFrames, 1);
                 self.enter(Account::LinkFrames, 1);
+                let copies = effects.iter().filter(|e| e.effect == Effect::Duplicated).count() as u64;
                 match fate {
-                    LinkFate::Carried => {}
+                    LinkFate::Carried | LinkFate::Held { .. } => self.enter(Account::LinkFrames, copies),
+                    LinkFate::Dropped { .. } | LinkFate::LinkDown { .. } => self.at(Account::LinkFrames).dropped += 1,
                 }
             }
             EventKind::FrameReceived { packet, verdict, .. } => {
