@@ -27,7 +27,8 @@ pub(super) struct Facts {
 
 impl Facts {
     pub(super) fn gather() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        // Rights and filters belong to threads, and the child inherits those of the one that forks.
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         Self {
             effective_capabilities: field(&status, "CapEff:")
                 .and_then(|v| u64::from_str_radix(v, 16).ok())

@@ -26,6 +26,7 @@
 
 mod child;
 mod diagnose;
+mod doctor;
 mod error;
 mod facts;
 mod handover;
@@ -44,6 +45,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid};
 
 pub use diagnose::Hint;
+pub use doctor::{Check, Status, probe};
 pub use error::{Error, Step};
 pub use named::{Leftover, NamedRun, leftovers, remove_leftover};
 pub use topology::{End, Topology};
@@ -84,10 +86,15 @@ pub struct Built {
 /// Builds the topology in a forked child.
 ///
 /// * Errors: [`Error`]; nothing is left behind.
-/// * Cost: some 3 ms per namespace and 1 ms per cable (measured: 2 virtual CPUs, Linux 6.18).
+/// * Cost: 7 ms for a pair, 90 ms for 70 nodes around a switch (measured: 2 virtual CPUs, Linux 6.18).
 pub fn build(topology: &Topology, options: &Options) -> Result<Built, Error> {
-    topology.check()?;
     let facts = Facts::gather();
+    build_as(topology, options, &facts, facts.is_privileged())
+}
+
+/// [`build`], without a user namespace only if `privileged`.
+fn build_as(topology: &Topology, options: &Options, facts: &Facts, privileged: bool) -> Result<Built, Error> {
+    topology.check()?;
     let (nodes, cables) = (topology.nodes.len() as u64, topology.cables.len() as u64);
     // The child holds two descriptors per node besides the sockets, and both sides a few of their own.
     facts::reserve_descriptors(2 * nodes + 2 * cables + 16)?;
@@ -101,7 +108,7 @@ pub fn build(topology: &Topology, options: &Options) -> Result<Built, Error> {
         cables: topology.cables.clone(),
         interfaces: topology.interfaces(),
         pins: named.iter().flat_map(|named| named.paths().to_vec()).collect(),
-        privileged: facts.is_privileged(),
+        privileged,
         receive_buffer: options.receive_buffer,
     };
     let failed = |action| move |errno: Errno| Error::Parent { action, source: errno.into() };
@@ -115,7 +122,7 @@ pub fn build(topology: &Topology, options: &Options) -> Result<Built, Error> {
     };
     // Or the end of the child would not be the end of the stream.
     drop(sender);
-    let flat = receive(topology, &facts, &receiver, child)?;
+    let flat = receive(topology, facts, &receiver, child)?;
     let mut sockets = Vec::with_capacity(topology.cables.len());
     let mut flat = flat.into_iter();
     while let (Some(first), Some(second)) = (flat.next(), flat.next()) {

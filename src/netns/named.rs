@@ -17,7 +17,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use super::Error;
 
 /// Where iproute2 looks for names.
-const NAMES: &str = "/var/run/netns";
+pub(super) const NAMES: &str = "/var/run/netns";
 const RECORDS: &str = "/var/run/rocemu";
 const PREFIX: &str = "rocemu-";
 
@@ -56,7 +56,7 @@ impl NamedRun {
             let name = format!("{PREFIX}{run}-{node}");
             let path = Path::new(NAMES).join(&name);
             // No right to anything: it is a place to mount on, not a file to read.
-            match OpenOptions::new().write(true).create_new(true).mode(0).open(&path) {
+            match OpenOptions::new().write(true).create_new(true).mode(0o000).open(&path) {
                 Ok(_) => this.pins.push(path),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     return Err(Error::NameTaken { path: path.display().to_string() });

@@ -64,8 +64,8 @@ impl Topology {
         let mut peers = BTreeSet::new();
         let mut repeated = BTreeSet::new();
         for (cable, ends) in self.cables.iter().enumerate() {
-            for from_end in 0..2 {
-                let key = (ends[from_end].node, wish(cable, from_end));
+            for (from_end, end) in ends.iter().enumerate() {
+                let key = (end.node, wish(cable, from_end));
                 if !peers.insert(key) {
                     repeated.insert(key);
                 }
