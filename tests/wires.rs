@@ -353,6 +353,13 @@ fn plays_a_role() {
         "ordinary user" => an_ordinary_user(),
         "tidy" => a_tidy_process(),
         "hold" => hold(),
+        "silent" => {
+            assert!(fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "0").is_err(), "read-only");
+            let mut wires = create(&pair());
+            thread::sleep(Duration::from_millis(1_500));
+            wires.finish().unwrap();
+            assert_eq!(wires.foreign().first, []);
+        }
         "poor" => {
             setrlimit(Resource::RLIMIT_NOFILE, 20, 20).unwrap();
             let error = VethWires::create(&pair(), &Options::default()).unwrap_err();
@@ -471,6 +478,18 @@ fn no_child_and_no_descriptor_is_left() {
 fn a_limit_of_open_files_is_raised_or_else_told_before_anything_is_made() {
     succeeded(&role(&mut Command::new(this_executable()), "modest").output().unwrap());
     succeeded(&role(&mut Command::new(this_executable()), "poor").output().unwrap());
+}
+
+/// There, IPv6 cannot be switched off, only kept from taking an address.
+#[test]
+fn interfaces_are_silent_in_a_container_with_read_only_settings_too() {
+    if !is_root() {
+        return;
+    }
+    let script = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec \"$@\"";
+    let mut container = Command::new("unshare");
+    container.args(["--mount", "sh", "-c", script, "sh"]).arg(this_executable());
+    succeeded(&role(&mut container, "silent").output().unwrap());
 }
 
 #[test]

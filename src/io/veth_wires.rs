@@ -36,7 +36,9 @@ const ETHERNET_OCTETS: usize = 14;
 ///
 /// * Shape: frames of 14..=9,314 octets, destination MAC first, no FCS, no 802.1Q tag (the kernel takes it off).
 /// * Order: any hop at any time; one frame in flight at a time, as `carry` returns it.
-/// * Cost: see `tests/wires.rs::a_hop_costs_microseconds`.
+/// * Cost: per hop 1.0 µs for 60 octets, 1.3 for 4,154, 1.7 for 9,290, up to 4 µs with noisy neighbours: two system
+///   calls, one allocation, one comparison (measured: tests/wires.rs::a_hop_costs_microseconds, 2 virtual CPUs,
+///   Linux 6.18). Dropping the wires takes 15 ms for one link, 110 ms for 69.
 /// * Source: measured: tests/beliefs.rs; sockets.md.
 pub struct VethWires {
     cables: Vec<[Port; 2]>,

@@ -6,7 +6,7 @@ use super::Error;
 
 /// Nodes and the cables between them. Each node becomes a network namespace, each cable a veth pair.
 ///
-/// * Errors: [`Topology::check`] lists what makes one impossible.
+/// * Range: every end names a node of the list, and no two ends the same port; [`build`](super::build) checks it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// Names, as people know the nodes; also the namespaces' names under `--named`.
