@@ -1,0 +1,150 @@
+//! Hand-made runs of two nodes for the tests of this room.
+//!
+//! 400 Gb/s, 100 ns of link, everything at its default. A full data frame lasts 83,080 ps, an ACK or NAK 2,520 ps, the
+//! PCIe write of a full payload 69,289 ps; the first payload is there at 80,000 + 1,555 + 69,289 = 150,844 ps.
+
+use bytes::Bytes;
+
+use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate};
+use crate::trace::{
+    DropReason, Event, EventKind, Headline, LinkFate, Names, NodeNames, PacketKind, PortNames, Sink, Verdict,
+};
+use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, Verb};
+
+pub const A: NodeId = NodeId(0);
+pub const B: NodeId = NodeId(1);
+pub const PORT: PortId = PortId(0);
+pub const LINK: [((NodeId, PortId), (NodeId, PortId)); 1] = [((A, PORT), (B, PORT))];
+
+pub fn names() -> Names {
+    let node = |name: &str, port: &str| NodeNames {
+        name: name.into(),
+        ports: vec![PortNames { name: port.into(), rate: Rate::from_gbps(400) }],
+    };
+    Names { nodes: vec![node("a", "a:b"), node("b", "b:a")] }
+}
+
+/// A writer with room for so many octets, like a disk that fills up.
+pub struct Full(pub usize);
+
+impl std::io::Write for Full {
+    fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+        if self.0 == 0 {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        let count = octets.len().min(self.0);
+        self.0 -= count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+pub fn play(events: &[Event], sink: &mut dyn Sink) -> std::io::Result<()> {
+    events.iter().try_for_each(|event| sink.record(event))
+}
+
+pub fn qpn(n: u32) -> Qpn {
+    Qpn::new(n).expect("a queue pair number of the story")
+}
+
+pub fn at(ps: u64, node: NodeId, kind: EventKind) -> Event {
+    Event { at: Instant::from_ps(ps), node, kind }
+}
+
+pub fn posted(ps: u64, node: NodeId, message: u32, bytes: u64) -> Event {
+    let peer = NodeId(1 - node.0);
+    let (message, bytes) = (MessageId(message), Octets::new(bytes));
+    at(ps, node, EventKind::MessagePosted { message, peer, qpn: qpn(2), verb: Verb::Write, bytes })
+}
+
+pub fn started(ps: u64, node: NodeId, message: u32, first_psn: u32, packets: u32) -> Event {
+    let (message, first_psn) = (MessageId(message), Psn::new(first_psn));
+    at(ps, node, EventKind::MessageStarted { message, qpn: qpn(2), first_psn, packets })
+}
+
+pub fn delivered(ps: u64, node: NodeId, message: u32, bytes: u64) -> Event {
+    let (message, bytes) = (MessageId(message), Octets::new(bytes));
+    at(ps, node, EventKind::MessageDelivered { message, qpn: qpn(2), bytes })
+}
+
+pub fn completed(ps: u64, node: NodeId, message: u32) -> Event {
+    at(ps, node, EventKind::MessageCompleted { message: MessageId(message), qpn: qpn(2) })
+}
+
+pub fn numbered(ps: u64, node: NodeId, psn: u32, transmission: u32) -> Event {
+    at(ps, node, EventKind::PacketNumbered { qpn: qpn(2), psn: Psn::new(psn), transmission })
+}
+
+/// A packet with 4,096 octets of payload if it is data.
+fn packet(kind: PacketKind, psn: u32) -> (Headline, Octets, Bytes) {
+    let payload = Octets::new(if kind.is_data() { 4_096 } else { 0 });
+    let wire_len = if kind.is_data() { payload + DATA_OVERHEAD } else { ACK_WIRE_LEN };
+    let class = Class::default();
+    // Lengths on the real wire: WRITE FIRST with RETH and ICRC, and an ACK.
+    let frame = Bytes::from(vec![psn as u8; if kind.is_data() { 4_170 } else { 62 }]);
+    (Headline { kind, class, dest_qpn: qpn(2), psn: Psn::new(psn), payload }, wire_len, frame)
+}
+
+pub fn sent(ps: u64, node: NodeId, kind: PacketKind, psn: u32, transmission: u32) -> Event {
+    let (packet, wire_len, frame) = packet(kind, psn);
+    let fate = LinkFate::Carried;
+    at(ps, node, EventKind::FrameSent { port: PORT, packet, wire_len, transmission, fate, frame })
+}
+
+pub fn received(ps: u64, node: NodeId, kind: PacketKind, psn: u32, verdict: Verdict) -> Event {
+    let (packet, wire_len, frame) = packet(kind, psn);
+    let occupancy = if verdict == Verdict::Accepted { wire_len - crate::wire::FRAMING } else { Octets::ZERO };
+    at(ps, node, EventKind::FrameReceived { port: PORT, packet, wire_len, occupancy, verdict, frame })
+}
+
+/// A WRITE of 8,192 octets in two packets, acknowledged after the second.
+pub fn clean() -> Vec<Event> {
+    use PacketKind::{Ack, Write};
+    vec![
+        posted(0, A, 0, 8_192),
+        started(0, A, 0, 0, 2),
+        numbered(150_844, A, 0, 1),
+        numbered(220_133, A, 1, 1),
+        sent(233_924, A, Write, 0, 1),
+        sent(317_004, A, Write, 1, 1),
+        received(333_924, B, Write, 0, Verdict::Accepted),
+        received(417_004, B, Write, 1, Verdict::Accepted),
+        sent(419_524, B, Ack, 1, 0),
+        delivered(486_293, B, 0, 8_192),
+        received(519_524, A, Ack, 1, Verdict::Processed),
+        completed(519_524, A, 0),
+    ]
+}
+
+/// The same, but the ingress pool has no room for the first packet. The NAK it costs is made when the second packet
+/// shows the gap, and the sender fetches and sends both again.
+pub fn lossy() -> Vec<Event> {
+    use PacketKind::{Ack, Nak, Write};
+    vec![
+        posted(0, A, 0, 8_192),
+        started(0, A, 0, 0, 2),
+        numbered(150_844, A, 0, 1),
+        numbered(220_133, A, 1, 1),
+        sent(233_924, A, Write, 0, 1),
+        sent(317_004, A, Write, 1, 1),
+        received(333_924, B, Write, 0, Verdict::Dropped(DropReason::PoolFull)),
+        received(417_004, B, Write, 1, Verdict::Dropped(DropReason::AfterNak)),
+        at(417_004, B, EventKind::NakMade { qpn: qpn(2), expected: Psn::new(0), got: Psn::new(1) }),
+        sent(419_524, B, Nak, 0, 0),
+        received(519_524, A, Nak, 0, Verdict::Processed),
+        at(519_524, A, EventKind::Rewound { qpn: qpn(2), to: Psn::new(0), packets: 2 }),
+        numbered(670_368, A, 0, 2),
+        numbered(739_657, A, 1, 2),
+        sent(753_448, A, Write, 0, 2),
+        sent(836_528, A, Write, 1, 2),
+        received(853_448, B, Write, 0, Verdict::Accepted),
+        received(936_528, B, Write, 1, Verdict::Accepted),
+        sent(939_048, B, Ack, 1, 0),
+        delivered(1_005_817, B, 0, 8_192),
+        received(1_039_048, A, Ack, 1, Verdict::Processed),
+        completed(1_039_048, A, 0),
+    ]
+}
