@@ -16,6 +16,7 @@
 //! Read first: `ladder::tests::a_lost_packet_is_sent_again`, `messages::tests::a_row_waits_for_the_messages_before_it`.
 
 mod capture;
+mod event_log;
 mod messages;
 #[cfg(test)]
 mod story;
@@ -24,6 +25,7 @@ mod words;
 use std::io::{self, BufWriter, Write};
 
 pub use capture::{Capture, CaptureMode};
+pub use event_log::EventLog;
 pub use messages::{MessageRow, MessageStats, MessageStatus, MessageTable};
 
 /// Who wrote a file, as its metadata says it.

@@ -4,12 +4,13 @@
 //! PCIe write of a full payload 69,289 ps; the first payload is there at 80,000 + 1,555 + 69,289 = 150,844 ps.
 
 use bytes::Bytes;
+use proptest::prelude::*;
 
-use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate};
+use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
 use crate::trace::{
-    DropReason, Event, EventKind, Headline, LinkFate, Names, NodeNames, PacketKind, PortNames, Sink, Verdict,
+    DropReason, Event, EventKind, Headline, LinkFate, Names, NodeNames, PacketKind, PortNames, Queue, Sink, Verdict,
 };
-use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, Verb};
+use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, Verb, WireError};
 
 pub const A: NodeId = NodeId(0);
 pub const B: NodeId = NodeId(1);
@@ -147,4 +148,94 @@ pub fn lossy() -> Vec<Event> {
         received(1_039_048, A, Ack, 1, Verdict::Processed),
         completed(1_039_048, A, 0),
     ]
+}
+
+prop_compose! {
+    fn headline()(kind in 0..8_usize, class in 0..8_u8, qpn in 0..=0xff_ffff_u32, psn: u32, payload: u64) -> Headline {
+        use PacketKind::{Ack, Cnp, Nak, Other, Send, Write, Xoff, Xon};
+        Headline {
+            kind: [Send, Write, Ack, Nak, Cnp, Xoff, Xon, Other][kind],
+            class: Class::new(class).unwrap(),
+            dest_qpn: Qpn::new(qpn).expect("24 bits"),
+            psn: Psn::new(psn),
+            payload: Octets::new(payload),
+        }
+    }
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        Just(Verdict::Accepted),
+        Just(Verdict::Duplicate),
+        Just(Verdict::Stale),
+        Just(Verdict::Dropped(DropReason::PoolFull)),
+        Just(Verdict::Dropped(DropReason::Malformed(WireError::BadIcrc))),
+    ]
+}
+
+fn kind() -> impl Strategy<Value = EventKind> {
+    let (port, class) = (PORT, Class::default());
+    prop_oneof![
+        (0..3_u32, any::<u32>()).prop_map(|(message, bytes)| EventKind::MessagePosted {
+            message: MessageId(message),
+            peer: B,
+            qpn: qpn(2),
+            verb: Verb::Send,
+            bytes: Octets::new(bytes.into()),
+        }),
+        any::<u32>().prop_map(|message| EventKind::MessageCompleted { message: MessageId(message), qpn: qpn(2) }),
+        (0..3_u32).prop_map(|message| EventKind::MessageDelivered {
+            message: MessageId(message),
+            qpn: qpn(2),
+            bytes: Octets::ZERO,
+        }),
+        (any::<u32>(), 0..4_u32).prop_map(|(psn, transmission)| EventKind::PacketNumbered {
+            qpn: qpn(2),
+            psn: Psn::new(psn),
+            transmission,
+        }),
+        any::<u32>().prop_map(|to| EventKind::Rewound { qpn: qpn(2), to: Psn::new(to), packets: 1 }),
+        Just(EventKind::GenerationIdle),
+        (headline(), any::<u32>()).prop_map(move |(packet, waiting)| EventKind::FrameQueued {
+            port,
+            queue: Queue::Class(class),
+            packet,
+            waiting,
+        }),
+        (headline(), any::<u64>()).prop_map(move |(packet, bps)| EventKind::TransmitStarted {
+            port,
+            queue: Queue::Express,
+            packet,
+            wire_len: Octets::new(bps),
+            rate: Rate::from_bps(bps).unwrap_or(Rate::from_gbps(1)),
+        }),
+        (headline(), any::<u32>()).prop_map(move |(packet, transmission)| EventKind::FrameSent {
+            port,
+            packet,
+            wire_len: packet.payload,
+            transmission,
+            fate: LinkFate::Carried,
+            frame: Bytes::from_static(b"never written"),
+        }),
+        (headline(), verdict()).prop_map(move |(packet, verdict)| EventKind::FrameReceived {
+            port,
+            packet,
+            wire_len: packet.payload,
+            occupancy: packet.payload,
+            verdict,
+            frame: Bytes::new(),
+        }),
+        (any::<u16>(), any::<u64>()).prop_map(move |(quanta, ps)| EventKind::Paused {
+            port,
+            class,
+            quanta,
+            duration: Span::from_ps(ps),
+        }),
+    ]
+}
+
+/// Events as no run would give them: in any order, with any numbers.
+pub fn any_events() -> impl Strategy<Value = Vec<Event>> {
+    let event = (any::<u64>(), 0..2_u16, kind()).prop_map(|(ps, node, kind)| at(ps, NodeId(node), kind));
+    prop::collection::vec(event, 0..60)
 }
