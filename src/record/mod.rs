@@ -17,16 +17,22 @@
 
 mod capture;
 mod event_log;
+mod ladder;
 mod messages;
+mod peaks;
 #[cfg(test)]
 mod story;
+mod summary;
 mod words;
 
 use std::io::{self, BufWriter, Write};
 
 pub use capture::{Capture, CaptureMode};
 pub use event_log::EventLog;
+pub use ladder::{Ladder, LinkEnds};
 pub use messages::{MessageRow, MessageStats, MessageStatus, MessageTable};
+pub use peaks::Peaks;
+pub use summary::{Outcome, SummaryInput, write_summary};
 
 /// Who wrote a file, as its metadata says it.
 const WRITTEN_BY: &str = concat!("rocemu ", env!("CARGO_PKG_VERSION"));

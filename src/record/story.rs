@@ -6,9 +6,11 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::{MessageTable, Outcome, Peaks, SummaryInput};
 use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
 use crate::trace::{
-    DropReason, Event, EventKind, Headline, LinkFate, Names, NodeNames, PacketKind, PortNames, Queue, Sink, Verdict,
+    Counters, DropReason, Event, EventKind, Headline, Ledger, LinkFate, Names, NodeNames, PacketKind, PortNames, Queue,
+    Sink, Verdict,
 };
 use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, Verb, WireError};
 
@@ -23,6 +25,55 @@ pub fn names() -> Names {
         ports: vec![PortNames { name: port.into(), rate: Rate::from_gbps(400) }],
     };
     Names { nodes: vec![node("a", "a:b"), node("b", "b:a")] }
+}
+
+/// The sinks of a whole run that a summary is made from.
+pub struct Run {
+    names: Names,
+    end: Instant,
+    table: MessageTable<Vec<u8>>,
+    counters: Counters,
+    ledger: Ledger,
+    peaks: Peaks,
+}
+
+impl Run {
+    pub fn of(events: &[Event]) -> Self {
+        let names = names();
+        let mut run = Self {
+            end: events.last().map_or(Instant::ZERO, |event| event.at),
+            table: MessageTable::new(Vec::new(), &names).expect("memory takes all octets"),
+            counters: Counters::new(names.nodes.len()),
+            ledger: Ledger::default(),
+            peaks: Peaks::new(&names),
+            names,
+        };
+        let mut sinks: Vec<Box<dyn Sink + '_>> = vec![
+            Box::new(&mut run.table),
+            Box::new(&mut run.counters),
+            Box::new(&mut run.ledger),
+            Box::new(&mut run.peaks),
+        ];
+        play(events, &mut sinks).expect("memory takes all octets");
+        drop(sinks);
+        run
+    }
+
+    pub fn input<'a>(&'a self, outcome: &'a Outcome) -> SummaryInput<'a> {
+        SummaryInput {
+            scenario: "story",
+            seed: 1,
+            version: "0.1.0",
+            outcome,
+            end: self.end,
+            names: &self.names,
+            messages: self.table.stats(),
+            counters: &self.counters,
+            ledger: &self.ledger,
+            peaks: &self.peaks,
+            compared: self.table.stats().totals().completed_bytes,
+        }
+    }
 }
 
 /// A writer with room for so many octets, like a disk that fills up.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::base::{Octets, Span};
 use crate::trace::{LinkFate, PacketKind, Verdict};
+use crate::wire::Verb;
 
 /// A kind of packet, as protocol people write it.
 pub(super) const fn kind(kind: PacketKind) -> &'static str {
@@ -16,6 +17,18 @@ pub(super) const fn kind(kind: PacketKind) -> &'static str {
         PacketKind::Xoff => "XOFF",
         PacketKind::Xon => "XON",
         PacketKind::Other => "frame",
+    }
+}
+
+/// Whether the PSN of such a packet says anything.
+pub(super) const fn has_psn(kind: PacketKind) -> bool {
+    kind.is_data() || matches!(kind, PacketKind::Ack | PacketKind::Nak)
+}
+
+pub(super) const fn verb(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Send => "SEND",
+        Verb::Write => "WRITE",
     }
 }
 
