@@ -270,7 +270,7 @@ mod tests {
 
     use super::super::story::{self, A, B, Full, LINK, at, qpn, received, sent};
     use super::*;
-    use crate::base::{Class, Octets, Psn, Span};
+    use crate::base::{Class, Psn, Span};
     use crate::trace::PacketKind;
     use crate::wire::WireError;
 
@@ -312,44 +312,19 @@ mod tests {
 
     #[test]
     fn pauses_and_timeouts_explain_the_silence() {
-        let class = Class::new(3).unwrap();
-        let packet =
-            Headline { kind: PacketKind::Xoff, class, dest_qpn: qpn(0), psn: Psn::new(0), payload: Octets::ZERO };
-        let (port, wire_len, frame) = (PortId(0), Octets::new(84), bytes::Bytes::new());
+        let (port, class, paused) = (PortId(0), Class::default(), Span::from_ps(83_984_800));
         let events = [
-            at(
-                1_680,
-                B,
-                EventKind::FrameSent {
-                    port,
-                    packet,
-                    wire_len,
-                    transmission: 0,
-                    fate: LinkFate::Carried,
-                    frame: frame.clone(),
-                },
-            ),
-            at(
-                101_680,
-                A,
-                EventKind::FrameReceived {
-                    port,
-                    packet,
-                    wire_len,
-                    occupancy: Octets::ZERO,
-                    verdict: Verdict::Processed,
-                    frame,
-                },
-            ),
-            at(101_680, A, EventKind::Paused { port, class, quanta: 65_535, duration: Span::from_ps(83_984_800) }),
-            at(84_086_480, A, EventKind::Resumed { port, class, paused: Span::from_ps(83_984_800), by_xon: false }),
+            sent(1_680, B, PacketKind::Xoff, 0, 0),
+            received(101_680, A, PacketKind::Xoff, 0, Verdict::Processed),
+            at(101_680, A, EventKind::Paused { port, class, quanta: 65_535, duration: paused }),
+            at(84_086_480, A, EventKind::Resumed { port, class, paused, by_xon: false }),
             at(64_000_000_000, A, EventKind::TransportTimerExpired { qpn: qpn(2), oldest: Psn::new(7) }),
         ];
         insta::assert_snapshot!(ladder(&events), @r"
                   ns      frame                                qp  what was decided
-                   1.680  a |<---------XOFF class 3--| b
-                 101.680  a * class 3 paused for 83.9848 us
-               84086.480  a * class 3 resumes after 83.9848 us: the pause is over
+                   1.680  a |<---------XOFF class 0--| b
+                 101.680  a * class 0 paused for 83.9848 us
+               84086.480  a * class 0 resumes after 83.9848 us: the pause is over
             64000000.000  a * timeout, the oldest PSN without an acknowledgement is 7
         ");
     }

@@ -16,6 +16,7 @@
 //! Read first: `ladder::tests::a_lost_packet_is_sent_again`, `messages::tests::a_row_waits_for_the_messages_before_it`.
 
 mod capture;
+mod digest;
 mod event_log;
 mod ladder;
 mod messages;
@@ -28,6 +29,7 @@ mod words;
 use std::io::{self, BufWriter, Write};
 
 pub use capture::{Capture, CaptureMode};
+pub use digest::digest;
 pub use event_log::EventLog;
 pub use ladder::{Ladder, LinkEnds};
 pub use messages::{MessageRow, MessageStats, MessageStatus, MessageTable};
@@ -42,4 +44,25 @@ fn into_inner<W: Write>(writer: BufWriter<W>) -> io::Result<W> {
     let mut writer = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
     writer.flush()?;
     Ok(writer)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_order_of_events_upsets_a_writer(events in story::any_events()) {
+            let names = story::names();
+            let mut capture = Capture::new(Vec::new(), &names, CaptureMode::Headers, |_, _| true).unwrap();
+            story::play(&events, &mut capture).unwrap();
+            prop_assert_eq!(capture.finish().unwrap().len() % 4, 0, "pcapng blocks are multiples of 4 octets");
+            let mut table = MessageTable::new(Vec::new(), &names).unwrap();
+            story::play(&events, &mut table).unwrap();
+            prop_assert!(table.finish().is_ok());
+            story::play(&events, &mut Peaks::new(&names)).unwrap();
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::trace::{
     Counters, DropReason, Event, EventKind, Headline, Ledger, LinkFate, Names, NodeNames, PacketKind, PortNames, Queue,
     Sink, Verdict,
 };
-use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, Verb, WireError};
+use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, PFC_WIRE_LEN, Verb, WireError};
 
 pub const A: NodeId = NodeId(0);
 pub const B: NodeId = NodeId(1);
@@ -20,19 +20,24 @@ pub const PORT: PortId = PortId(0);
 pub const LINK: [((NodeId, PortId), (NodeId, PortId)); 1] = [((A, PORT), (B, PORT))];
 
 pub fn names() -> Names {
-    let node = |name: &str, port: &str| NodeNames {
+    Names { nodes: vec![named("a"), named("b")] }
+}
+
+/// A node with one port, to the other of the two.
+pub fn named(name: &str) -> NodeNames {
+    let peer = if name == "a" { "b" } else { "a" };
+    NodeNames {
         name: name.into(),
-        ports: vec![PortNames { name: port.into(), rate: Rate::from_gbps(400) }],
-    };
-    Names { nodes: vec![node("a", "a:b"), node("b", "b:a")] }
+        ports: vec![PortNames { name: format!("{name}:{peer}"), rate: Rate::from_gbps(400) }],
+    }
 }
 
 /// The sinks of a whole run that a summary is made from.
 pub struct Run {
-    names: Names,
+    pub names: Names,
     end: Instant,
     table: MessageTable<Vec<u8>>,
-    counters: Counters,
+    pub counters: Counters,
     ledger: Ledger,
     peaks: Peaks,
 }
@@ -72,6 +77,7 @@ impl Run {
             ledger: &self.ledger,
             peaks: &self.peaks,
             compared: self.table.stats().totals().completed_bytes,
+            has_capture: true,
         }
     }
 }
@@ -133,7 +139,11 @@ pub fn numbered(ps: u64, node: NodeId, psn: u32, transmission: u32) -> Event {
 /// A packet with 4,096 octets of payload if it is data.
 fn packet(kind: PacketKind, psn: u32) -> (Headline, Octets, Bytes) {
     let payload = Octets::new(if kind.is_data() { 4_096 } else { 0 });
-    let wire_len = if kind.is_data() { payload + DATA_OVERHEAD } else { ACK_WIRE_LEN };
+    let wire_len = match kind {
+        _ if kind.is_data() => payload + DATA_OVERHEAD,
+        _ if kind.is_pfc() => PFC_WIRE_LEN,
+        _ => ACK_WIRE_LEN,
+    };
     let class = Class::default();
     // Lengths on the real wire: WRITE FIRST with RETH and ICRC, and an ACK.
     let frame = Bytes::from(vec![psn as u8; if kind.is_data() { 4_170 } else { 62 }]);

@@ -36,6 +36,8 @@ pub struct SummaryInput<'a> {
     pub peaks: &'a Peaks,
     /// Octets of receive memory that were compared with what was sent, and were equal.
     pub compared: Octets,
+    /// Whether there is a capture for the digest to point at.
+    pub has_capture: bool,
 }
 
 /// Writes `summary.json`: one object, its keys always in the same order.
