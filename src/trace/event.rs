@@ -53,11 +53,20 @@ pub enum EventKind {
 
     // Ports.
     /// A frame joined a queue; `waiting` counts it.
-    FrameQueued { port: PortId, queue: Queue, packet: Headline, waiting: u32 },
+    FrameQueued {
+        port: PortId,
+        #[serde(flatten)]
+        queue: Queue,
+        #[serde(flatten)]
+        packet: Headline,
+        waiting: u32,
+    },
     /// The first bit of a frame went on the line.
     TransmitStarted {
         port: PortId,
+        #[serde(flatten)]
         queue: Queue,
+        #[serde(flatten)]
         packet: Headline,
         wire_len: Octets,
         #[serde(rename = "rate_bps")]
@@ -66,10 +75,12 @@ pub enum EventKind {
     /// The last bit of a frame left the port.
     FrameSent {
         port: PortId,
+        #[serde(flatten)]
         packet: Headline,
         wire_len: Octets,
         /// Which transmission of its PSN this is, from 1; 0 for packets without a PSN of their own.
         transmission: u32,
+        #[serde(flatten)]
         fate: LinkFate,
         /// What fault rules did to it, in their order.
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -89,9 +100,11 @@ pub enum EventKind {
     /// The last bit of a frame arrived; `occupancy` is its ingress pool's after the verdict.
     FrameReceived {
         port: PortId,
+        #[serde(flatten)]
         packet: Headline,
         wire_len: Octets,
         occupancy: Octets,
+        #[serde(flatten)]
         verdict: Verdict,
         #[serde(skip)]
         frame: Bytes,
@@ -176,6 +189,7 @@ impl PacketKind {
 /// The few facts by which a person recognises a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Headline {
+    #[serde(rename = "packet")]
     pub kind: PacketKind,
     /// Traffic class of the packet; for PFC the class it speaks of.
     pub class: Class,
@@ -198,7 +212,7 @@ impl Headline {
 
 /// Where a frame waits at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "queue", content = "queue_class", rename_all = "snake_case")]
 pub enum Queue {
     /// PFC and CNP: ahead of every class, never paused.
     Express,
@@ -207,7 +221,7 @@ pub enum Queue {
 
 /// What a link does with a frame whose serialization has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "fate", rename_all = "snake_case")]
 pub enum LinkFate {
     /// It arrives after the link's Delay.
     Carried,
@@ -249,7 +263,7 @@ pub enum Effect {
 
 /// What a node does with a frame that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
     /// A data packet with the PSN expected; it will be written to the host.
     Accepted,
@@ -264,7 +278,7 @@ pub enum Verdict {
 
 /// Why a frame was dropped by the node that received it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "reason", content = "error", rename_all = "snake_case")]
 pub enum DropReason {
     /// The ingress pool of its class could not hold it.
     PoolFull,
