@@ -41,7 +41,8 @@ fn packet(kind: PacketKind, payload: u64) -> Headline {
 
 fn sent(ps: u64, node: NodeId, packet: Headline, wire_len: u64, transmission: u32, frame: &Bytes) -> Event {
     let (wire_len, fate, frame) = (Octets::new(wire_len), LinkFate::Carried, frame.clone());
-    let kind = EventKind::FrameSent { port: PortId(0), packet, wire_len, transmission, fate, frame };
+    let kind =
+        EventKind::FrameSent { port: PortId(0), packet, wire_len, transmission, fate, effects: Vec::new(), frame };
     Event { at: Instant::from_ps(ps), node, kind }
 }
 
@@ -56,7 +57,7 @@ fn capture(mode: CaptureMode, events: &[Event], path: &Path) -> io::Result<()> {
         name: name.into(),
         ports: vec![PortNames { name: port.into(), rate: Rate::from_gbps(400) }],
     };
-    let names = Names { nodes: vec![node("a", "a:b"), node("b", "b:a")] };
+    let names = Names { nodes: vec![node("a", "a:b"), node("b", "b:a")], rules: Vec::new() };
     let mut capture = Capture::new(Vec::new(), &names, mode, |_, _| true)?;
     events.iter().try_for_each(|event| capture.record(event))?;
     fs::write(path, capture.finish()?)

@@ -3,6 +3,8 @@
 //! All traffic stays in namespaces made here. Tests that need a process of their own (another user, a kill) run this
 //! file's executable again, filtered to [`plays_a_role`].
 
+#![expect(clippy::disallowed_methods, reason = "processes and kernels are waited for in real time")]
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -23,7 +25,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use rocemu::engine::{Hop, Wires, WiresError};
 use rocemu::io::VethWires;
-use rocemu::netns::{self, End, Error, Options, Status, Step, Topology, leftovers, probe, remove_leftover};
+use rocemu::netns::{End, Error, Options, Status, Step, Topology, leftovers, probe, remove_leftover};
 
 const A_TO_B: Hop = Hop::new(0, 0);
 const B_TO_A: Hop = Hop::new(0, 1);
@@ -679,7 +681,7 @@ fn what_a_killed_run_left_is_found_and_removed() {
     remove_leftover(&leftover).unwrap();
     assert_eq!(names_of(&run), [""; 0]);
     assert_eq!(ours(), None);
-    netns::remove_leftover(&leftover).unwrap();
+    remove_leftover(&leftover).unwrap();
 }
 
 #[test]

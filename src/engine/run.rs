@@ -10,10 +10,10 @@ use super::injector::{Injected, Injector};
 use super::{ForeignFrames, Hop, Mismatch, Wires, WiresError};
 use crate::base::{Instant, MessageId, NodeId, Octets, Phase, PortId, Rng, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
-use crate::nic::{Connection, Holdings, Input, Nic, Output, Transmission, WorkRequest};
+use crate::nic::{Connection, Holdings, Input, Nic, Output, Transmission, WorkRequest, headline};
 use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
-use crate::trace::{Account, Counters, Event, EventKind, Imbalance, Ledger, Sink};
-use crate::wire::{self, Verb};
+use crate::trace::{Account, Counters, Event, EventKind, Headline, Imbalance, Ledger, Sink};
+use crate::wire::{self, IcrcCheck, Packet, Verb};
 use crate::workload::{Due, Series, Workload};
 
 /// How many inputs are handled between two looks at the outside.
@@ -226,7 +226,9 @@ impl<'a> Engine<'a> {
         let Some(Injected { hop, from, rule, frame }) = self.injector.pop() else { return Ok(None) };
         let arrived = self.wires.carry(hop, &frame)?;
         let wire_len = wire::model_len(&frame);
-        self.tell(from.node, EventKind::FrameInjected { port: from.port, rule, frame }, sink)?;
+        let packet = Packet::parse_with(&frame, IcrcCheck::Ignore);
+        let packet = packet.map_or(Headline::UNREADABLE, |packet| headline(&packet));
+        self.tell(from.node, EventKind::FrameInjected { port: from.port, rule, packet, frame }, sink)?;
         Ok(Some(Input::Frame { frame: arrived, wire_len }))
     }
 

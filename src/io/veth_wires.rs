@@ -152,6 +152,7 @@ impl Port {
         mut next: Option<Received>,
         foreign: &mut ForeignFrames,
     ) -> Result<Bytes, WiresError> {
+        #[expect(clippy::disallowed_methods, reason = "this is `io`: how long the kernel may take is real time")]
         let start = Instant::now();
         let mut deadline = DEADLINE;
         let mut suspect: Option<Received> = None;

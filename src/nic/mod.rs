@@ -40,6 +40,7 @@ pub use host_memory::{AccessError, HostMemory, MemoryKey, Registration};
 pub use pcie::{TRANSFER_OVERHEAD, TRANSFER_PAYLOAD, transfer_count};
 pub use queue_pair::Connection;
 pub use send_queue::WorkRequest;
+pub use transmit::headline;
 
 use crate::base::{Calendar, Class, Instant, MessageId, Octets, Phase, PortId, Qpn, Ticket, Wake};
 use crate::port::{Egress, PauseSender, PerClass, Pools};

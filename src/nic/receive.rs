@@ -8,7 +8,7 @@ use super::{Alarm, Connection, MemoryKey, Nic, PORT, Upstream};
 use crate::base::{Class, MessageId, Octets, Psn, Qpn};
 use crate::port::{Refresh, pause_time};
 use crate::trace::{DropReason, EventKind, Headline, Queue, Verdict};
-use crate::wire::{self, Ecn, NakCode, Packet, PfcFrame, RocePacket, Verb};
+use crate::wire::{self, Ecn, IcrcCheck, NakCode, Packet, PfcFrame, RocePacket, Verb};
 
 /// An accepted data packet on its way to the host.
 #[derive(Clone, Debug)]
@@ -41,12 +41,17 @@ struct Arrived {
     frame: Bytes,
 }
 
+/// What a frame that cannot be trusted says it is, for the record only.
+fn damaged_headline(frame: &Bytes) -> Headline {
+    Packet::parse_with(frame, IcrcCheck::Ignore).map_or(Headline::UNREADABLE, |packet| headline(&packet))
+}
+
 impl Nic {
     pub(super) fn receive(&mut self, frame: Bytes, sent_wire_len: Octets) {
         let parsed = Packet::parse(&frame);
         let (packet, wire_len) = match &parsed {
             Ok(packet) => (headline(packet), packet.wire_len()),
-            Err(_) => (Headline::UNREADABLE, sent_wire_len),
+            Err(_) => (damaged_headline(&frame), sent_wire_len),
         };
         let arrived = Arrived { packet, wire_len, frame };
         match parsed {

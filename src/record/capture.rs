@@ -37,7 +37,7 @@ pub enum CaptureMode {
 ///
 /// | direction | pairs | remarks |
 /// | --- | --- | --- |
-/// | outbound | `wire_len` `t_ps`, and `transmission` where a PSN was given | `retransmission <n>` from the second transmission on, then the link's fate unless it simply carried the frame |
+/// | outbound | `wire_len` `t_ps`, and `transmission` where a PSN was given | `retransmission <n>` from the second transmission on, then what each fault rule did to the frame, with the rule's name: `dropped by <rule>` … |
 /// | inbound | `wire_len` `t_ps` `occupancy` | one verdict: `accepted`, `duplicate`, `processed`, `stale`, `discarded: <reason>` |
 ///
 /// `wire_len` and `occupancy` (of the ingress pool, after the verdict) are octets of the model, `t_ps` the exact time in
@@ -51,6 +51,7 @@ pub struct Capture<W: Write> {
     interfaces: Vec<Vec<Option<u32>>>,
     snap_octets: usize,
     comment: String,
+    names: Names,
 }
 
 #[derive(Clone, Copy)]
@@ -100,7 +101,13 @@ impl<W: Write> Capture<W> {
             }
             interfaces.push(of_node);
         }
-        Ok(Self { writer, interfaces, snap_octets: mode.snap_octets() as usize, comment: String::new() })
+        Ok(Self {
+            writer,
+            interfaces,
+            snap_octets: mode.snap_octets() as usize,
+            comment: String::new(),
+            names: names.clone(),
+        })
     }
 
     pub fn finish(self) -> io::Result<W> {
@@ -147,14 +154,17 @@ impl<W: Write> Capture<W> {
 impl<W: Write> Sink for Capture<W> {
     fn record(&mut self, event: &Event) -> io::Result<()> {
         match &event.kind {
-            EventKind::FrameSent { port, wire_len, transmission, fate, frame, .. } => {
+            EventKind::FrameSent { port, wire_len, transmission, effects, frame, .. } => {
                 let Some(interface) = self.interface(event.node, *port) else { return Ok(()) };
                 self.start_comment(event, wire_len.get());
                 if *transmission > 0 {
                     self.pair("transmission", u64::from(*transmission));
                 }
-                for words in [words::retransmission(*transmission), words::fate(*fate)].into_iter().flatten() {
+                if let Some(words) = words::retransmission(*transmission) {
                     self.remark(&words);
+                }
+                for &effect in effects {
+                    self.remark(&words::effect(effect, &self.names));
                 }
                 self.write_packet(event, interface, Direction::Outbound, frame)
             }

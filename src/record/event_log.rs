@@ -154,13 +154,13 @@ mod tests {
             queued(Queue::Express),
             queued(Queue::Class(class)),
             received(DropReason::AfterNak),
-            received(DropReason::Malformed(WireError::BadIcrc)),
+            received(DropReason::Malformed(WireError::BadIcrc { found: 1, computed: 2 })),
         ]);
         let ends = [
             r#""event":"frame_queued","port":"b:a","queue":"express","packet":"cnp","class":3,"dest_qpn":9,"psn":0,"payload_octets":0,"waiting":1}"#,
             r#""event":"frame_queued","port":"b:a","queue":"class","queue_class":3,"packet":"cnp","class":3,"dest_qpn":9,"psn":0,"payload_octets":0,"waiting":1}"#,
             r#""verdict":"dropped","reason":"after_nak"}"#,
-            r#""verdict":"dropped","reason":"malformed","error":"bad ICRC"}"#,
+            r#""verdict":"dropped","reason":"malformed","error":"ICRC 0x00000001 instead of 0x00000002"}"#,
         ];
         for (line, end) in text.lines().zip(ends) {
             assert!(line.ends_with(end), "{line}");

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 
 use super::{into_inner, words};
 use crate::base::{Instant, NodeId, PortId};
-use crate::trace::{DropReason, Event, EventKind, Headline, LinkFate, Names, Sink, Verdict};
+use crate::trace::{DropReason, Event, EventKind, Headline, Names, Sink, Verdict};
 
 /// A link by its two ports. Where a ladder shows it, its first end stands on the left.
 pub type LinkEnds = ((NodeId, PortId), (NodeId, PortId));
@@ -71,7 +71,7 @@ enum What {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    OnItsWay,
+    OnItsWay { copies: u32 },
     Arrived,
     Dropped,
 }
@@ -125,16 +125,11 @@ impl<W: Write> Ladder<W> {
         self.waiting.push_back(Line { at: event.at, node: event.node, what: What::Note(words) });
     }
 
-    fn on_sent(&mut self, event: &Event, end: End, packet: Headline, transmission: u32, fate: LinkFate) {
-        let arrives = match fate {
-            LinkFate::Carried => true,
-        };
-        if arrives {
-            let line = self.written + self.waiting.len() as u64;
-            self.in_flight[end.link][end.direction].push_back(Flight { line, packet });
-        }
-        let remarks = [words::retransmission(transmission), words::fate(fate)].into_iter().flatten().collect();
-        let state = if arrives { State::OnItsWay } else { State::Dropped };
+    /// A frame joins the picture. `copies` of it are on their way; none, if the link dropped it.
+    fn on_sent(&mut self, event: &Event, end: End, packet: Headline, copies: u32, remarks: Vec<Cow<'static, str>>) {
+        let line = self.written + self.waiting.len() as u64;
+        self.in_flight[end.link][end.direction].extend((0..copies).map(|_| Flight { line, packet }));
+        let state = if copies > 0 { State::OnItsWay { copies } } else { State::Dropped };
         self.waiting.push_back(Line {
             at: event.at,
             node: event.node,
@@ -145,10 +140,9 @@ impl<W: Write> Ladder<W> {
     fn on_received(&mut self, event: &Event, end: End, packet: Headline, verdict: Verdict) {
         let flights = &mut self.in_flight[end.link][1 - end.direction];
         // Out of turn only after a fault; what a fault made unreadable is taken to be the frame whose turn it is.
-        let turn = match verdict {
-            Verdict::Dropped(DropReason::Malformed(_)) => Some(0),
-            _ => flights.iter().position(|flight| is_same(flight.packet, packet)),
-        };
+        let same = flights.iter().position(|flight| is_same(flight.packet, packet));
+        let is_unreadable = matches!(verdict, Verdict::Dropped(DropReason::Malformed(_)));
+        let turn = same.or(is_unreadable.then_some(0));
         let Some(flight) = turn.and_then(|turn| flights.remove(turn)) else {
             return self.note(event, format!("receives what nobody sent: {}", label(packet)));
         };
@@ -156,7 +150,10 @@ impl<W: Write> Ladder<W> {
         if let Some(What::Frame { remarks, state, .. }) =
             self.waiting.get_mut(index as usize).map(|line| &mut line.what)
         {
-            *state = State::Arrived;
+            *state = match *state {
+                State::OnItsWay { copies } if copies > 1 => State::OnItsWay { copies: copies - 1 },
+                _ => State::Arrived,
+            };
             match verdict {
                 Verdict::Accepted | Verdict::Processed => {}
                 Verdict::Duplicate | Verdict::Stale | Verdict::Dropped(_) => remarks.push(words::verdict(verdict)),
@@ -166,7 +163,7 @@ impl<W: Write> Ladder<W> {
 
     fn write_decided(&mut self) -> io::Result<()> {
         while let Some(line) = self.waiting.front() {
-            let is_decided = !matches!(line.what, What::Frame { state: State::OnItsWay, .. });
+            let is_decided = !matches!(line.what, What::Frame { state: State::OnItsWay { .. }, .. });
             if !is_decided && self.waiting.len() <= Self::PATIENCE {
                 break;
             }
@@ -188,7 +185,7 @@ impl<W: Write> Ladder<W> {
                 let (left, right) = if end.direction == 0 { (node, peer) } else { (peer, node) };
                 let arrow = arrow(&label(packet), end.direction == 0, state);
                 let qp = if packet.kind.is_pfc() { String::new() } else { packet.dest_qpn.get().to_string() };
-                if state == State::OnItsWay {
+                if matches!(state, State::OnItsWay { .. }) {
                     remarks.push("still on its way".into());
                 }
                 format!("{left:width$} |{arrow}| {right:width$} {qp:>8}  {}", remarks.join(", "))
@@ -202,9 +199,17 @@ impl<W: Write> Ladder<W> {
 impl<W: Write> Sink for Ladder<W> {
     fn record(&mut self, event: &Event) -> io::Result<()> {
         match event.kind {
-            EventKind::FrameSent { port, packet, transmission, fate, .. } => {
+            EventKind::FrameSent { port, packet, transmission, fate, ref effects, .. } => {
                 if let Some(end) = self.end(event.node, port) {
-                    self.on_sent(event, end, packet, transmission, fate);
+                    let effects_said = effects.iter().map(|&effect| words::effect(effect, &self.names));
+                    let remarks = words::retransmission(transmission).into_iter().chain(effects_said).collect();
+                    self.on_sent(event, end, packet, fate.copies(effects), remarks);
+                }
+            }
+            EventKind::FrameInjected { port, rule, packet, .. } => {
+                if let Some(end) = self.end(event.node, port) {
+                    let remarks = vec![format!("injected by {}", self.names.rule(rule)).into()];
+                    self.on_sent(event, end, packet, 1, remarks);
                 }
             }
             EventKind::FrameReceived { port, packet, verdict, .. } => {
@@ -341,7 +346,7 @@ mod tests {
     #[test]
     fn frames_out_of_turn_are_told_by_their_packet() {
         use PacketKind::Write;
-        let malformed = Verdict::Dropped(DropReason::Malformed(WireError::BadIcrc));
+        let malformed = Verdict::Dropped(DropReason::Malformed(WireError::BadIcrc { found: 1, computed: 2 }));
         let events = [
             sent(1_000, A, Write, 0, 1),
             sent(2_000, A, Write, 1, 1),

@@ -12,7 +12,7 @@ use crate::trace::{
     Counters, DropReason, Event, EventKind, Headline, Ledger, LinkFate, Names, NodeNames, PacketKind, PortNames, Queue,
     Sink, Verdict,
 };
-use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, PFC_WIRE_LEN, Verb, WireError};
+use crate::wire::{ACK, DATA_OVERHEAD, PFC, Verb, WireError};
 
 pub const A: NodeId = NodeId(0);
 pub const B: NodeId = NodeId(1);
@@ -20,7 +20,7 @@ pub const PORT: PortId = PortId(0);
 pub const LINK: [((NodeId, PortId), (NodeId, PortId)); 1] = [((A, PORT), (B, PORT))];
 
 pub fn names() -> Names {
-    Names { nodes: vec![named("a"), named("b")] }
+    Names { nodes: vec![named("a"), named("b")], rules: vec!["fault 1".into()] }
 }
 
 /// A node with one port, to the other of the two.
@@ -141,8 +141,8 @@ fn packet(kind: PacketKind, psn: u32) -> (Headline, Octets, Bytes) {
     let payload = Octets::new(if kind.is_data() { 4_096 } else { 0 });
     let wire_len = match kind {
         _ if kind.is_data() => payload + DATA_OVERHEAD,
-        _ if kind.is_pfc() => PFC_WIRE_LEN,
-        _ => ACK_WIRE_LEN,
+        _ if kind.is_pfc() => PFC,
+        _ => ACK,
     };
     let class = Class::default();
     // Lengths on the real wire: WRITE FIRST with RETH and ICRC, and an ACK.
@@ -152,8 +152,8 @@ fn packet(kind: PacketKind, psn: u32) -> (Headline, Octets, Bytes) {
 
 pub fn sent(ps: u64, node: NodeId, kind: PacketKind, psn: u32, transmission: u32) -> Event {
     let (packet, wire_len, frame) = packet(kind, psn);
-    let fate = LinkFate::Carried;
-    at(ps, node, EventKind::FrameSent { port: PORT, packet, wire_len, transmission, fate, frame })
+    let (fate, effects) = (LinkFate::Carried, Vec::new());
+    at(ps, node, EventKind::FrameSent { port: PORT, packet, wire_len, transmission, fate, effects, frame })
 }
 
 pub fn received(ps: u64, node: NodeId, kind: PacketKind, psn: u32, verdict: Verdict) -> Event {
@@ -230,7 +230,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         Just(Verdict::Duplicate),
         Just(Verdict::Stale),
         Just(Verdict::Dropped(DropReason::PoolFull)),
-        Just(Verdict::Dropped(DropReason::Malformed(WireError::BadIcrc))),
+        Just(Verdict::Dropped(DropReason::Malformed(WireError::BadIcrc { found: 1, computed: 2 }))),
     ]
 }
 
@@ -276,6 +276,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
             wire_len: packet.payload,
             transmission,
             fate: LinkFate::Carried,
+            effects: Vec::new(),
             frame: Bytes::from_static(b"never written"),
         }),
         (headline(), verdict()).prop_map(move |(packet, verdict)| EventKind::FrameReceived {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::base::{Octets, Span};
-use crate::trace::{LinkFate, PacketKind, Verdict};
+use crate::trace::{Effect, Names, PacketKind, RuleEffect, Verdict};
 use crate::wire::Verb;
 
 /// A kind of packet, as protocol people write it.
@@ -43,11 +43,20 @@ pub(super) fn verdict(verdict: Verdict) -> Cow<'static, str> {
     }
 }
 
-/// What the link did, where it is worth a word.
-pub(super) const fn fate(fate: LinkFate) -> Option<Cow<'static, str>> {
-    match fate {
-        LinkFate::Carried => None,
+/// What a fault rule did to a frame, and which rule.
+pub(super) fn effect(effect: RuleEffect, names: &Names) -> Cow<'static, str> {
+    let rule = names.rule(effect.rule);
+    match effect.effect {
+        Effect::Dropped => format!("dropped by {rule}"),
+        Effect::Duplicated => format!("duplicated by {rule}"),
+        Effect::Delayed { by } => format!("delayed {by} by {rule}"),
+        Effect::Reordered { after } => format!("put behind the next {after} by {rule}"),
+        Effect::Corrupted => format!("corrupted by {rule}"),
+        Effect::CeSet => format!("CE set by {rule}"),
+        Effect::DscpSet { dscp } => format!("DSCP {dscp} set by {rule}"),
+        Effect::LinkDown => format!("link down by {rule}"),
     }
+    .into()
 }
 
 /// `retransmission n` for the n-th repetition of a PSN.

@@ -92,6 +92,8 @@ pub enum EventKind {
     FrameInjected {
         port: PortId,
         rule: RuleId,
+        #[serde(flatten)]
+        packet: Headline,
         #[serde(skip)]
         frame: Bytes,
     },
@@ -233,6 +235,18 @@ pub enum LinkFate {
     Held { rule: RuleId },
 }
 
+impl LinkFate {
+    /// How many frames the far end gets, sooner or later, of one with these `effects`.
+    pub fn copies(self, effects: &[RuleEffect]) -> u32 {
+        match self {
+            Self::Carried | Self::Held { .. } => {
+                1 + effects.iter().filter(|effect| effect.effect == Effect::Duplicated).count() as u32
+            }
+            Self::Dropped { .. } | Self::LinkDown { .. } => 0,
+        }
+    }
+}
+
 /// What a fault rule did to a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RuleEffect {
@@ -316,6 +330,7 @@ impl DropReason {
             Self::RemoteAccess => "outside registered memory".into(),
             Self::UnexpectedSyndrome => "acknowledgement of an unexpected kind".into(),
             Self::WrongAddress => "addressed to another node".into(),
+            Self::Malformed(WireError::BadIcrc { .. }) => "bad ICRC".into(),
             Self::Malformed(error) => error.to_string(),
         }
     }

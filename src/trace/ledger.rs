@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Effect, Event, EventKind, LinkFate, PacketKind, Sink, Verdict};
+use super::{Event, EventKind, PacketKind, Sink, Verdict};
 use crate::base::Octets;
 
 /// What is counted on both sides of the books.
@@ -139,10 +139,9 @@ impl Sink for Ledger {
             EventKind::FrameSent { fate, effects, .. } => {
                 self.leave(Account::EgressFrames, 1);
                 self.enter(Account::LinkFrames, 1);
-                let copies = effects.iter().filter(|e| e.effect == Effect::Duplicated).count() as u64;
-                match fate {
-                    LinkFate::Carried | LinkFate::Held { .. } => self.enter(Account::LinkFrames, copies),
-                    LinkFate::Dropped { .. } | LinkFate::LinkDown { .. } => self.at(Account::LinkFrames).dropped += 1,
+                match fate.copies(effects) {
+                    0 => self.at(Account::LinkFrames).dropped += 1,
+                    copies => self.enter(Account::LinkFrames, u64::from(copies) - 1),
                 }
             }
             EventKind::FrameReceived { packet, verdict, .. } => {
