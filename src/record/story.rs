@@ -12,7 +12,7 @@ use crate::trace::{
     Counters, DropReason, Event, EventKind, Headline, Ledger, LinkFate, Names, NodeNames, PacketKind, PortNames, Queue,
     Sink, Verdict,
 };
-use crate::wire::{ACK, DATA_OVERHEAD, PFC, Verb, WireError};
+use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, PFC_WIRE_LEN, Verb, WireError};
 
 pub const A: NodeId = NodeId(0);
 pub const B: NodeId = NodeId(1);
@@ -141,8 +141,8 @@ fn packet(kind: PacketKind, psn: u32) -> (Headline, Octets, Bytes) {
     let payload = Octets::new(if kind.is_data() { 4_096 } else { 0 });
     let wire_len = match kind {
         _ if kind.is_data() => payload + DATA_OVERHEAD,
-        _ if kind.is_pfc() => PFC,
-        _ => ACK,
+        _ if kind.is_pfc() => PFC_WIRE_LEN,
+        _ => ACK_WIRE_LEN,
     };
     let class = Class::default();
     // Lengths on the real wire: WRITE FIRST with RETH and ICRC, and an ACK.

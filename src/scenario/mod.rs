@@ -1,5 +1,210 @@
 //! Scenario files: text in, a validated and complete [`Plan`] out.
+//!
+//! A plan can be run as it stands: every attribute has a value, every name is resolved, and what could never work is
+//! refused here. Refusals are [`Diagnostics`]: all errors of a file at once, each with its line, its column and what
+//! would be right. Nothing here touches a file; the text is handed in.
+//!
+//! ```text
+//! text ─ toml ─► document ─► attributes, settings ─► network ─► traffic ─► check ─► Plan
+//!                    └───────────┴──── values ────────┴──────────┴───────────┴──► Diagnostics
+//! ```
+//!
+//! Read first: `tests/scenario_files.rs::a_minimal_file_is_complete`, `…::several_errors_are_reported_together`.
 
+mod attributes;
+mod catalogue;
+mod check;
+mod components;
+mod diagnostics;
+mod document;
+mod network;
 mod plan;
+pub mod quantity;
+mod settings;
+mod traffic;
+mod values;
 
-pub use plan::{FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan};
+use core::net::Ipv4Addr;
+
+use toml::de::DeTable;
+
+use crate::base::{Instant, Span};
+use crate::nic::{self, Address};
+use crate::wire::MacAddr;
+use diagnostics::Report;
+use document::Table;
+use network::Network;
+use traffic::Traffic;
+
+pub use attributes::{Attribute, attributes};
+pub use diagnostics::{Diagnostic, Diagnostics, Severity};
+pub use plan::{
+    FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan, Records,
+};
+
+/// Larger files are refused before they are read.
+const TEXT_MAX: usize = 4 << 20;
+/// The name is a directory; with its path it has to stay within what file systems allow.
+const NAME_MAX: usize = 64;
+/// `[run] until` when it is left out (timing rule 34).
+const UNTIL: Span = Span::from_secs(10);
+const SEED: u64 = 1;
+
+/// Parts of a scenario that a later version will understand.
+const LATER: &[&str] = &["switches", "faults", "expect"];
+
+/// A scenario that can run, and what its author may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    pub plan: Plan,
+    /// Only warnings.
+    pub warnings: Diagnostics,
+}
+
+/// Reads a scenario file.
+///
+/// * Shape: `file_name` is for messages, and its stem is the scenario's name if the file gives none.
+/// * Errors: every refusal of the file, and its warnings with them.
+/// * Panics: never, whatever the text is.
+/// * Cost: grows with the text, which has at most 4 MiB.
+pub fn parse(file_name: &str, text: &str) -> Result<Parsed, Diagnostics> {
+    let mut report = Report::default();
+    let plan = read(file_name, text, &mut report);
+    let has_errors = report.has_errors();
+    match plan {
+        Some(plan) if !has_errors => Ok(Parsed { plan, warnings: report.finish(file_name, text) }),
+        _ => Err(report.finish(file_name, text)),
+    }
+}
+
+fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
+    if text.len() > TEXT_MAX {
+        report.push(
+            Diagnostic::error(0..0, format!("the file has {} B, more than {TEXT_MAX}", text.len()))
+                .label("too large")
+                .help("say more with less: `count` and `every` repeat posts, [nic] holds for every node"),
+        );
+        return None;
+    }
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let span = error.span().unwrap_or(text.len()..text.len());
+        report.push(
+            Diagnostic::error(span, error.message().to_owned())
+                .label("not TOML")
+                .help("a scenario is a TOML file: [tables] with `key = value` lines, strings in quotation marks"),
+        );
+    }
+    if !errors.is_empty() {
+        // What is left of the document would only lead to conclusions that mislead.
+        return None;
+    }
+    let mut root = Table::new(document.get_ref(), 0..0, "the scenario");
+    let scenario = Scenario::read(&mut root, file_name, report);
+    let (until, records) = read_run(&mut root, report);
+    let network = Network::read(&mut root, report);
+    let traffic = Traffic::read(&mut root, &network, until, report);
+    root.refuse_later(LATER, report);
+    root.finish(attributes::table_of, report);
+    check::all(&network, &traffic, report);
+    Some(assemble(scenario, until, records, network, traffic))
+}
+
+/// The table `[scenario]`.
+struct Scenario {
+    name: String,
+    description: String,
+    seed: u64,
+}
+
+impl Scenario {
+    fn read(root: &mut Table<'_>, file_name: &str, report: &mut Report) -> Self {
+        let mut scenario = Self { name: stem(file_name), description: String::new(), seed: SEED };
+        let Some(mut table) = root.take("scenario").and_then(|entry| Table::read(&entry, "[scenario]", report)) else {
+            return scenario;
+        };
+        if let Some(entry) = table.take("name")
+            && let Some(name) = values::string(&entry, report)
+            && let Some(name) = values::identifier("a scenario", name, entry.value.span(), NAME_MAX, true, report)
+        {
+            scenario.name = name.to_owned();
+        }
+        if let Some(entry) = table.take("description")
+            && let Some(description) = values::string(&entry, report)
+        {
+            scenario.description = description.to_owned();
+        }
+        if let Some(entry) = table.take("seed")
+            && let Some(seed) = values::whole(&entry, 0, u64::MAX, report)
+        {
+            scenario.seed = seed;
+        }
+        table.finish(|_| None, report);
+        scenario
+    }
+}
+
+/// The file's name without directories and extension, made safe to be one path component.
+fn stem(file_name: &str) -> String {
+    let base = file_name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let stem = base.rsplit_once('.').map_or(base, |(stem, _)| if stem.is_empty() { base } else { stem });
+    let safe: String = stem
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '.' { c } else { '-' })
+        .skip_while(|c| !c.is_ascii_alphanumeric())
+        .take(NAME_MAX)
+        .collect();
+    if safe.is_empty() { "scenario".to_owned() } else { safe }
+}
+
+/// The table `[run]`.
+fn read_run(root: &mut Table<'_>, report: &mut Report) -> (Instant, Records) {
+    let mut until = UNTIL;
+    let mut settings = attributes::Settings::default();
+    if let Some(mut table) = root.take("run").and_then(|entry| Table::read(&entry, "[run]", report)) {
+        if let Some(entry) = table.take("until")
+            && let Some(span) = values::span(&entry, report)
+        {
+            if span == Span::ZERO {
+                report.push(
+                    Diagnostic::error(entry.value.span(), "a run that ends at 0 does nothing")
+                        .label("zero")
+                        .help("write how long it may take at most in emulated time: until = \"10s\""),
+                );
+            } else {
+                until = span;
+            }
+        }
+        settings::apply_among(&components::RUN, &mut table, &mut settings, report);
+        table.finish(attributes::table_of, report);
+    }
+    (Instant::ZERO + until, settings.records)
+}
+
+fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: Network, traffic: Traffic) -> Plan {
+    let buffer_stats = network.nodes.iter().enumerate().filter(|(_, node)| node.settings.buffer_stats);
+    records.net_buff_stats_nics = buffer_stats.map(|(index, _)| network::node_id(index)).collect();
+    let nics = network.nodes.into_iter().enumerate().map(|(index, node)| NicPlan {
+        name: node.name,
+        address: address(index),
+        config: nic::Config { control_class: node.settings.control_class, ..node.settings.nic },
+    });
+    Plan {
+        name: scenario.name,
+        description: scenario.description,
+        seed: scenario.seed,
+        until,
+        nics: nics.collect(),
+        links: network.links,
+        queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),
+        posts: traffic.posts,
+        faults: Vec::new(),
+        records,
+    }
+}
+
+/// MAC 02:00:00:00:HH:LL and IPv4 10.0.H.L with the node's number, from 1, in the low octets.
+fn address(index: usize) -> Address {
+    let [high, low] = (network::node_id(index).0 + 1).to_be_bytes();
+    Address { mac: MacAddr([2, 0, 0, 0, high, low]), ip: Ipv4Addr::new(10, 0, high, low) }
+}

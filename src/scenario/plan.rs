@@ -10,6 +10,7 @@ use crate::{link, nic};
 /// Everything a run needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
+    /// One safe path component: it names the directory of the outputs.
     pub name: String,
     pub description: String,
     /// Root of every random stream.
@@ -24,6 +25,35 @@ pub struct Plan {
     pub posts: Vec<PostPlan>,
     /// In file order; [`RuleId`]s follow it.
     pub faults: Vec<FaultPlan>,
+    /// Which records are written, and how often.
+    pub records: Records,
+}
+
+/// What the specification's global parameters say about records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Records {
+    /// NDStatsReportInterval: between rows of nd-stats, roce-transport-stats and ecn-pfc-stats. Never zero.
+    pub nd_stats_interval: Span,
+    /// EnableRoceTransportStats.
+    pub roce_transport_stats: bool,
+    /// EnableNetworkBufferStatsReporting.
+    pub net_buff_stats: bool,
+    /// NetworkBufferStatsReportingInterval. Never zero.
+    pub net_buff_stats_interval: Span,
+    /// NICs whose pools take part in net-buff-stats (EnableBufferStats), in the order of their ids.
+    pub net_buff_stats_nics: Vec<NodeId>,
+}
+
+impl Default for Records {
+    fn default() -> Self {
+        Self {
+            nd_stats_interval: Span::from_ms(1),
+            roce_transport_stats: true,
+            net_buff_stats: false,
+            net_buff_stats_interval: Span::from_ms(1),
+            net_buff_stats_nics: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -131,7 +131,7 @@ impl Sink for Ledger {
             EventKind::FrameQueued { packet, .. } => {
                 self.enter(Account::EgressFrames, 1);
                 if matches!(packet.kind, PacketKind::Ack | PacketKind::Nak) {
-                    self.enter(Account::EgressOctets, crate::wire::ACK.get());
+                    self.enter(Account::EgressOctets, crate::wire::ACK_WIRE_LEN.get());
                 }
             }
             EventKind::EgressReleased { octets, .. } => self.leave(Account::EgressOctets, octets.get()),

@@ -13,9 +13,9 @@ use crate::base::Octets;
 /// A data packet's size beyond its payload.
 pub const DATA_OVERHEAD: Octets = Octets::new(58);
 /// An ACK or a NAK of any kind.
-pub const ACK: Octets = Octets::new(126);
-pub const CNP: Octets = Octets::new(122);
-pub const PFC: Octets = Octets::new(84);
+pub const ACK_WIRE_LEN: Octets = Octets::new(126);
+pub const CNP_WIRE_LEN: Octets = Octets::new(122);
+pub const PFC_WIRE_LEN: Octets = Octets::new(84);
 /// Ethernet header and FCS: part of the size, not charged to an ingress pool.
 pub const FRAMING: Octets = Octets::new(18);
 
@@ -24,8 +24,8 @@ const FCS: u64 = 4;
 /// By opcode, with the payload a data packet would have.
 pub(super) fn of(opcode: Opcode, payload: usize) -> Octets {
     match opcode {
-        Opcode::ACKNOWLEDGE => ACK,
-        Opcode::CNP => CNP,
+        Opcode::ACKNOWLEDGE => ACK_WIRE_LEN,
+        Opcode::CNP => CNP_WIRE_LEN,
         _ => DATA_OVERHEAD + Octets::new(payload as u64),
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn of(opcode: Opcode, payload: usize) -> Octets {
 /// A packet of ours is sized by its headers, whatever its ICRC; everything else by its octets and an FCS.
 pub fn model_len(frame: &[u8]) -> Octets {
     if Ethernet2HeaderSlice::from_slice(frame).is_ok_and(|eth| eth.ether_type().0 == MAC_CONTROL) {
-        return PFC;
+        return PFC_WIRE_LEN;
     }
     match Peek::of(frame) {
         Ok(peek) if peek.opcode.is_known() => peek.wire_len,
@@ -53,7 +53,7 @@ impl RocePacket {
 impl PfcFrame {
     /// The model's size.
     pub const fn wire_len(&self) -> Octets {
-        PFC
+        PFC_WIRE_LEN
     }
 }
 

@@ -1,0 +1,211 @@
+//! From a table of attributes to their values, with the place in the file that each value comes from.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::attributes::{Attribute, Place, Settings, Slot, table_of};
+use super::components::Component;
+use super::diagnostics::{Diagnostic, Report};
+use super::document::{Entry, Table};
+use super::values;
+use crate::base::{Octets, Rate, Span};
+
+/// Where a value stands in the file, and whether it could be read.
+#[derive(Clone, Debug)]
+struct Origin {
+    span: Range<usize>,
+    sound: bool,
+}
+
+/// Where the values of one table of attributes stand, by the names of their slots.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Origins(BTreeMap<&'static str, Origin>);
+
+impl Origins {
+    pub(super) fn span(&self, slot: &str) -> Option<Range<usize>> {
+        self.0.get(slot).map(|origin| origin.span.clone())
+    }
+
+    /// Whether the value was left out or could be read. Conclusions from a value that was refused would only mislead.
+    pub(super) fn is_sound(&self, slot: &str) -> bool {
+        self.0.get(slot).is_none_or(|origin| origin.sound)
+    }
+}
+
+struct Assignment<'d> {
+    attribute: &'static Attribute,
+    entry: Entry<'d>,
+}
+
+/// Applies every attribute of `table` to `settings`, and refuses what is none.
+///
+/// An attribute of one PCIe side comes before that of both, wherever they stand.
+pub(super) fn apply(
+    component: &'static Component,
+    table: Table<'_>,
+    settings: &mut Settings,
+    report: &mut Report,
+) -> Origins {
+    let mut found = Vec::new();
+    collect(component, table, &mut found, report);
+    found.sort_by_key(|assignment| std::cmp::Reverse(assignment.attribute.slots.len()));
+    let mut origins = Origins::default();
+    for Assignment { attribute, entry } in &found {
+        for Slot(name, place) in attribute.slots {
+            let sound = assign(attribute, place, entry, settings, report).is_some();
+            origins.0.insert(name, Origin { span: entry.value.span(), sound });
+        }
+    }
+    refuse_twins(&found, report);
+    origins
+}
+
+fn collect<'d>(
+    component: &'static Component,
+    mut table: Table<'d>,
+    found: &mut Vec<Assignment<'d>>,
+    report: &mut Report,
+) {
+    collect_attributes(component, &mut table, found);
+    table.refuse_later(component.later, report);
+    collect_parts(component, &mut table, found, report);
+    table.finish(table_of, report);
+}
+
+/// Takes the attributes of `component` that stand directly in `table`.
+fn collect_attributes<'d>(component: &'static Component, table: &mut Table<'d>, found: &mut Vec<Assignment<'d>>) {
+    for &attribute in component.attributes {
+        let by_name = table.take(attribute.name);
+        let by_seed_name = attribute.seed_name.and_then(|name| table.take_alias(name));
+        found.extend(by_name.into_iter().chain(by_seed_name).map(|entry| Assignment { attribute, entry }));
+    }
+}
+
+fn collect_parts<'d>(
+    component: &'static Component,
+    table: &mut Table<'d>,
+    found: &mut Vec<Assignment<'d>>,
+    report: &mut Report,
+) {
+    for &part in component.parts {
+        for (index, &name) in part.names.iter().enumerate() {
+            // Only our own names are listed as known keys; those of the specification begin with a capital.
+            let listed = index == 0 && name.starts_with(|c: char| c.is_ascii_lowercase());
+            let entry = if listed { table.take(name) } else { table.take_alias(name) };
+            let Some(entry) = entry else { continue };
+            let header = format!("{}.{name}]", table.name.trim_end_matches(']'));
+            if let Some(table) = Table::read(&entry, header, report) {
+                collect(part, table, found, report);
+            }
+        }
+    }
+}
+
+/// Reads the attributes of `component` out of a table that has other keys as well; its owner finishes it.
+pub(super) fn apply_among<'d>(
+    component: &'static Component,
+    table: &mut Table<'d>,
+    settings: &mut Settings,
+    report: &mut Report,
+) {
+    let mut found = Vec::new();
+    collect_attributes(component, table, &mut found);
+    for Assignment { attribute, entry } in &found {
+        for Slot(_, place) in attribute.slots {
+            assign(attribute, place, entry, settings, report);
+        }
+    }
+    refuse_twins(&found, report);
+}
+
+/// One attribute under two names: which one holds would depend on nothing the author can see.
+fn refuse_twins(found: &[Assignment<'_>], report: &mut Report) {
+    let mut seen: BTreeMap<(&str, usize), &Entry<'_>> = BTreeMap::new();
+    for Assignment { attribute, entry } in found {
+        let identity = (attribute.slots[0].0, attribute.slots.len());
+        let Some(first) = seen.insert(identity, entry) else { continue };
+        let (first, second) = if first.key.start < entry.key.start { (first, entry) } else { (entry, first) };
+        report.push(
+            Diagnostic::error(
+                second.key.clone(),
+                format!("`{}` and `{}` are the same attribute", first.name, second.name),
+            )
+            .label("given a second time")
+            .help("keep one of the two")
+            .related(first.key.clone(), "given here first"),
+        );
+    }
+}
+
+/// Reads `entry` as what `place` holds and puts it there.
+fn assign(
+    attribute: &Attribute,
+    place: &Place,
+    entry: &Entry<'_>,
+    settings: &mut Settings,
+    report: &mut Report,
+) -> Option<()> {
+    let (least, most) = attribute.range;
+    let within = |value: u64, show: fn(u64) -> String, report: &mut Report| {
+        let inside = (least..=most).contains(&value);
+        if !inside {
+            refuse_range(attribute, entry, value, show, report);
+        }
+        inside.then_some(())
+    };
+    match place {
+        Place::Size(at) => {
+            let value = values::size(entry, report)?;
+            within(value.get(), |value| Octets::new(value).to_string(), report)?;
+            *at(settings) = value;
+        }
+        Place::Rate(at) => {
+            let value = values::rate(entry, report)?;
+            within(value.bps(), |bps| Rate::from_bps(bps).map_or_else(String::new, |rate| rate.to_string()), report)?;
+            *at(settings) = value;
+        }
+        Place::Span(at) => {
+            let value = values::span(entry, report)?;
+            within(value.ps(), |value| Span::from_ps(value).to_string(), report)?;
+            *at(settings) = value;
+        }
+        Place::Seconds(at) => {
+            let value = values::seconds(entry, report)?;
+            within(value.ps(), |value| Span::from_ps(value).to_string(), report)?;
+            *at(settings) = value;
+        }
+        Place::Flag(at) => *at(settings) = values::boolean(entry, report)?,
+        Place::Count(at) => {
+            let most = most.min(u64::from(u32::MAX));
+            *at(settings) = u32::try_from(values::whole(entry, least, most, report)?).ok()?;
+        }
+        Place::Lanes(at) => {
+            let most = most.min(u64::from(u8::MAX));
+            *at(settings) = u8::try_from(values::whole(entry, least, most, report)?).ok()?;
+        }
+        Place::Class(at) => *at(settings) = values::class(entry, report)?,
+        Place::Scheduling(at) => *at(settings) = values::scheduling(entry, report)?,
+        Place::Pools(at) => *at(settings) = values::pools(entry, report)?,
+        Place::Shares(at) => *at(settings) = values::shares(entry, report)?,
+        Place::Switches(at) => *at(settings) = values::switches(entry, report)?,
+        Place::Weights(at) => *at(settings) = values::weights(entry, report)?,
+        Place::Quanta(at) => *at(settings) = values::quanta(entry, report)?,
+        Place::Fixed => {
+            values::whole(entry, least, most, report)?;
+        }
+    }
+    Some(())
+}
+
+fn refuse_range(attribute: &Attribute, entry: &Entry<'_>, value: u64, show: fn(u64) -> String, report: &mut Report) {
+    let (least, most) = attribute.range;
+    let right = match most {
+        u64::MAX => format!("{} or more", show(least)),
+        most => format!("{} to {}", show(least), show(most)),
+    };
+    report.push(
+        Diagnostic::error(entry.value.span(), format!("`{}` cannot be {}", entry.name, show(value)))
+            .label("out of range")
+            .help(format!("write {right}. {}", attribute.meaning)),
+    );
+}

@@ -1,0 +1,320 @@
+//! Reading single values: each either is right or leaves one diagnostic that says what would be.
+
+use std::ops::Range;
+
+use toml::de::{DeInteger, DeValue};
+
+use super::attributes::PerClass;
+use super::diagnostics::{Diagnostic, Report};
+use super::document::{Entry, Value, kind, shortened};
+use super::quantity::{self, Problem, Quantity, QuantityError};
+use crate::base::{Class, Octets, Rate, Share, Span};
+use crate::port::Scheduling;
+
+pub(super) fn string<'d>(entry: &Entry<'d>, report: &mut Report) -> Option<&'d str> {
+    match entry.value.get_ref() {
+        DeValue::String(text) => Some(text),
+        other => {
+            refuse_kind(entry, other, "a string", "write it in quotation marks", report);
+            None
+        }
+    }
+}
+
+pub(super) fn boolean(entry: &Entry<'_>, report: &mut Report) -> Option<bool> {
+    match entry.value.get_ref() {
+        DeValue::Boolean(value) => Some(*value),
+        other => {
+            refuse_kind(entry, other, "a boolean", "write true or false, without quotation marks", report);
+            None
+        }
+    }
+}
+
+/// A whole number in `least..=most`.
+pub(super) fn whole(entry: &Entry<'_>, least: u64, most: u64, report: &mut Report) -> Option<u64> {
+    let help = match most {
+        u64::MAX => format!("write a whole number from {least} up"),
+        most => format!("write a whole number from {least} to {most}"),
+    };
+    match entry.value.get_ref() {
+        DeValue::Integer(number) => {
+            let value = integer(number).filter(|value| (least..=most).contains(value));
+            if value.is_none() {
+                report.push(
+                    Diagnostic::error(
+                        entry.value.span(),
+                        format!("`{}` cannot be {}", entry.name, shortened(&number.to_string())),
+                    )
+                    .label("out of range")
+                    .help(help),
+                );
+            }
+            value
+        }
+        other => {
+            refuse_kind(entry, other, "a whole number", &help, report);
+            None
+        }
+    }
+}
+
+/// `None` if negative or of more than 64 bits.
+fn integer(number: &DeInteger<'_>) -> Option<u64> {
+    u64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+pub(super) fn size(entry: &Entry<'_>, report: &mut Report) -> Option<Octets> {
+    quantity(entry, Quantity::Size, quantity::parse_size, report)
+}
+
+pub(super) fn rate(entry: &Entry<'_>, report: &mut Report) -> Option<Rate> {
+    quantity(entry, Quantity::Rate, quantity::parse_rate, report)
+}
+
+pub(super) fn span(entry: &Entry<'_>, report: &mut Report) -> Option<Span> {
+    quantity(entry, Quantity::Span, quantity::parse_span, report)
+}
+
+/// A number of seconds, as the seeds write the intervals of records, or a time with its unit.
+pub(super) fn seconds(entry: &Entry<'_>, report: &mut Report) -> Option<Span> {
+    let read = match entry.value.get_ref() {
+        DeValue::Integer(number) => quantity::parse_seconds(&number.to_string()),
+        DeValue::Float(number) => quantity::parse_seconds(number.as_str()),
+        DeValue::String(text) => quantity::parse_span(text).or_else(|refused| match refused.problem {
+            Problem::NoUnit => quantity::parse_seconds(text),
+            _ => Err(refused),
+        }),
+        other => {
+            refuse_kind(entry, other, "a number of seconds", "write seconds, for example 0.001 or \"1ms\"", report);
+            return None;
+        }
+    };
+    read.map_err(|refused| refuse_quantity(entry.name, entry.value.span(), refused, refused.help(), report)).ok()
+}
+
+fn quantity<T>(
+    entry: &Entry<'_>,
+    quantity: Quantity,
+    parse: fn(&str) -> Result<T, QuantityError>,
+    report: &mut Report,
+) -> Option<T> {
+    let text = match entry.value.get_ref() {
+        DeValue::String(text) => text.as_ref(),
+        // A bare number is understood, so that the help can finish it.
+        DeValue::Integer(number) => return unitless(entry, quantity, &number.to_string(), report),
+        DeValue::Float(number) => return unitless(entry, quantity, number.as_str(), report),
+        other => {
+            refuse_kind(entry, other, quantity.name(), quantity.help(), report);
+            return None;
+        }
+    };
+    parse(text).map_err(|refused| refuse_quantity(entry.name, entry.value.span(), refused, refused.help(), report)).ok()
+}
+
+fn unitless<T>(entry: &Entry<'_>, quantity: Quantity, digits: &str, report: &mut Report) -> Option<T> {
+    let problem = if digits.starts_with('-') { Problem::Negative } else { Problem::NoUnit };
+    let refused = QuantityError { quantity, problem };
+    refuse_quantity(entry.name, entry.value.span(), refused, quantity.help(), report);
+    None
+}
+
+fn refuse_quantity(name: &str, span: Range<usize>, refused: QuantityError, help: &str, report: &mut Report) {
+    let label = match refused.problem {
+        Problem::NotANumber => "not a number",
+        Problem::Negative => "negative",
+        Problem::NoUnit => "no unit",
+        Problem::UnknownUnit(_) => "unknown unit",
+        Problem::TooFine => "too fine",
+        Problem::TooLarge => "too large",
+        Problem::Zero => "zero",
+    };
+    report.push(Diagnostic::error(span, format!("`{name}`: {refused}")).label(label).help(help.to_owned()));
+}
+
+fn refuse_kind(entry: &Entry<'_>, found: &DeValue<'_>, wanted: &str, help: &str, report: &mut Report) {
+    let span = match found {
+        // The span of a table may be a header of its own; its key always stands on the right line.
+        DeValue::Table(_) => entry.key.clone(),
+        _ => entry.value.span(),
+    };
+    report.push(
+        Diagnostic::error(span, format!("`{}` is {}, not {wanted}", entry.name, kind(found)))
+            .label(format!("not {wanted}"))
+            .help(help.to_owned()),
+    );
+}
+
+pub(super) fn class(entry: &Entry<'_>, report: &mut Report) -> Option<Class> {
+    let class = whole(entry, 0, Class::COUNT as u64 - 1, report)?;
+    u8::try_from(class).ok().and_then(Class::new)
+}
+
+pub(super) fn scheduling(entry: &Entry<'_>, report: &mut Report) -> Option<Scheduling> {
+    const NAMES: [(&str, &str, Scheduling); 3] = [
+        ("StrictPriority", "strict_priority", Scheduling::StrictPriority),
+        ("RoundRobin", "round_robin", Scheduling::RoundRobin),
+        ("WeightedRoundRobin", "weighted_round_robin", Scheduling::WeightedRoundRobin),
+    ];
+    let text = string(entry, report)?;
+    let found = NAMES.iter().find(|(seed, snake, _)| *seed == text || *snake == text);
+    if found.is_none() {
+        report.push(
+            Diagnostic::error(entry.value.span(), format!("`{}` is not a way to take turns", shortened(text)))
+                .label("unknown")
+                .help("write \"StrictPriority\", \"RoundRobin\" or \"WeightedRoundRobin\""),
+        );
+    }
+    found.map(|(.., scheduling)| *scheduling)
+}
+
+/// One literal of a list of eight: its digits as written, and where.
+struct Item {
+    text: String,
+    span: Range<usize>,
+}
+
+/// A list of eight, one per class: a TOML array, or a string as the seeds write it.
+fn per_class<T: Copy>(
+    entry: &Entry<'_>,
+    help: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+    report: &mut Report,
+) -> Option<(PerClass<T>, PerClass<Range<usize>>)> {
+    let items = match entry.value.get_ref() {
+        DeValue::Array(list) => list.iter().map(literal).collect(),
+        DeValue::String(text) => listed(text, &entry.value.span()),
+        other => {
+            refuse_kind(entry, other, "a list of eight, one per class", help, report);
+            return None;
+        }
+    };
+    let count = items.len();
+    let Ok(items) = <[Item; Class::COUNT]>::try_from(items) else {
+        let count = if count > Class::COUNT { "more than eight".to_owned() } else { count.to_string() };
+        report.push(
+            Diagnostic::error(entry.value.span(), format!("`{}` has {count} entries; it needs eight", entry.name))
+                .label("one entry per class is needed")
+                .help(help.to_owned()),
+        );
+        return None;
+    };
+    let values: Vec<_> = items
+        .iter()
+        .enumerate()
+        .filter_map(|(class, item)| match read(&item.text) {
+            Ok(value) => Some(value),
+            Err(why) => {
+                let message = format!("entry {class} of `{}`: {why}", entry.name);
+                report.push(Diagnostic::error(item.span.clone(), message).label("wrong entry").help(help.to_owned()));
+                None
+            }
+        })
+        .collect();
+    Some((PerClass::try_from(values).ok()?, items.map(|item| item.span)))
+}
+
+fn literal(element: &Value<'_>) -> Item {
+    let text = match element.get_ref() {
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
+        DeValue::Integer(number) => integer(number).map_or_else(|| number.to_string(), |value| value.to_string()),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(value) => value.to_string(),
+        other => kind(other).to_owned(),
+    };
+    Item { text, span: element.span() }
+}
+
+/// `"[0.9, 0.1, 0, 0, 0, 0, 0, 0]"`, the brackets being optional.
+fn listed(text: &str, span: &Range<usize>) -> Vec<Item> {
+    let text = text.trim();
+    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    // One more than eight is enough to know that it is too long.
+    inner
+        .split(',')
+        .take(Class::COUNT + 1)
+        .map(|item| Item { text: item.trim().to_owned(), span: span.clone() })
+        .collect()
+}
+
+const SHARES_HELP: &str = "write eight fractions, for example [0.8, 0.8, 0, 0, 0, 0, 0, 0]";
+
+pub(super) fn shares(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<Share>> {
+    per_class(entry, SHARES_HELP, share, report).map(|(values, _)| values)
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    quantity::parse_share(text).map_err(|refused| refused.to_string())
+}
+
+/// Shares whose non-zero entries come first, without a gap, and are at least one.
+///
+/// * Source: model.md §2.1, start-up refusals.
+pub(super) fn pools(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<Share>> {
+    const HELP: &str = "the non-zero entries start at class 0 and run without a 0 between them, for example \
+                        [0.9, 0.1, 0, 0, 0, 0, 0, 0]";
+    let (values, spans) = per_class(entry, HELP, share, report)?;
+    let Some(last) = values.iter().rposition(|share| !share.is_zero()) else {
+        report.push(
+            Diagnostic::error(entry.value.span(), format!("`{}` gives no class a pool", entry.name))
+                .label("every entry is 0")
+                .help(HELP),
+        );
+        return None;
+    };
+    if let Some(gap) = values[..last].iter().position(|share| share.is_zero()) {
+        let message = format!("`{}` leaves class {gap} without a pool although class {last} has one", entry.name);
+        report.push(Diagnostic::error(spans[gap].clone(), message).label("a gap").help(HELP));
+        return None;
+    }
+    Some(values)
+}
+
+pub(super) fn switches(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<bool>> {
+    const HELP: &str = "write eight entries that are 1 or 0, for example [1, 1, 0, 0, 0, 0, 0, 0]";
+    let read = |text: &str| match text {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        _ => Err(format!("`{}` is neither 1 nor 0", shortened(text))),
+    };
+    per_class(entry, HELP, read, report).map(|(values, _)| values)
+}
+
+pub(super) fn weights(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<u32>> {
+    const HELP: &str = "write eight whole numbers of packets, for example [1, 3, 0, 0, 0, 0, 0, 0]";
+    per_class(entry, HELP, |text| whole_item(text, u32::MAX), report).map(|(values, _)| values)
+}
+
+pub(super) fn quanta(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<u16>> {
+    const HELP: &str = "write eight whole numbers from 0 to 65535, for example [65535, 65535, 0, 0, 0, 0, 0, 0]";
+    per_class(entry, HELP, |text| whole_item(text, u16::MAX), report).map(|(values, _)| values)
+}
+
+fn whole_item<T: std::str::FromStr + std::fmt::Display>(text: &str, most: T) -> Result<T, String> {
+    text.parse().map_err(|_| format!("`{}` is not a whole number from 0 to {most}", shortened(text)))
+}
+
+/// A name that can be part of a path, of a table and of a command line.
+pub(super) fn identifier<'d>(
+    what: &str,
+    text: &'d str,
+    span: Range<usize>,
+    most: usize,
+    dots: bool,
+    report: &mut Report,
+) -> Option<&'d str> {
+    let right = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || (dots && c == '.');
+    let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if starts && text.len() <= most && text.chars().all(right) {
+        return Some(text);
+    }
+    let dot = if dots { ", dots" } else { "" };
+    report.push(
+        Diagnostic::error(span, format!("`{}` cannot be the name of {what}", shortened(text)))
+            .label("not a name")
+            .help(format!(
+                "use 1 to {most} letters, digits, hyphens, underscores{dot}; the first one a letter or a digit"
+            )),
+    );
+    None
+}
