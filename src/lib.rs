@@ -13,6 +13,8 @@
 #![warn(clippy::unwrap_used)]
 
 pub mod base;
+#[doc(hidden)]
+pub mod cli;
 pub mod engine;
 pub mod io;
 pub mod link;

@@ -10,6 +10,7 @@
 mod audit;
 mod injector;
 mod run;
+mod verdict;
 mod wires;
 
 #[cfg(test)]
@@ -17,4 +18,5 @@ mod tests;
 
 pub use audit::{MessageAudit, Mismatch};
 pub use run::{Engine, Outcome, Progress, RunError};
+pub use verdict::Shortcoming;
 pub use wires::{ForeignFrame, ForeignFrames, Hop, MemoryWires, Wires, WiresError};

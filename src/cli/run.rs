@@ -1,0 +1,351 @@
+//! `rocemu run`: one scenario, once.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::outputs::{self, Output, Outputs};
+use super::progress::{Display, Shared};
+use super::{Failure, Status, WiresKind, read_plan, say};
+use crate::base::{NodeId, PortId, Span};
+use crate::engine::{Engine, ForeignFrames, MemoryWires, Outcome, RunError, Shortcoming, Wires};
+use crate::io::VethWires;
+use crate::netns;
+use crate::record::{self, Capture, CaptureMode, EventLog, Ladder, MessageTable, Peaks, SummaryInput};
+use crate::scenario::{Plan, quantity};
+use crate::trace::{Event, Names, Sink};
+
+/// Run a scenario: namespaces, veth pairs, frames, capture, summary.
+///
+/// Prints a summary and writes capture.pcapng, messages.csv, ladder.txt and summary.json to the output directory. Every
+/// frame crosses a veth pair between two network namespaces, which are gone afterwards. Needs no root.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The scenario file.
+    file: PathBuf,
+    /// Where the outputs go.  [default: out/<scenario name>]
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// What frames cross: real veth pairs, or memory (same model, same results, no sockets).
+    #[arg(long, value_enum, default_value = "veth")]
+    wires: WiresKind,
+    /// Give the namespaces names that `ip netns` shows while the run lasts (root only).
+    #[arg(long)]
+    named: bool,
+    /// Write events.jsonl: everything that happens.
+    #[arg(long)]
+    events: bool,
+    /// Print the packet ladder: one line per frame, with what the emulator decided.
+    #[arg(long)]
+    ladder: bool,
+    /// How much of each frame the capture keeps.
+    #[arg(long, value_enum, default_value = "full")]
+    capture: CaptureChoice,
+    /// Capture at these ports only, named <node>:<peer>.
+    #[arg(long, value_name = "PORT", value_delimiter = ',')]
+    capture_ports: Vec<String>,
+    /// Another seed for the random streams than the scenario's.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Another emulated end than the scenario's, such as 5ms.
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span)]
+    until: Option<Span>,
+    /// Frames on the veth pairs that rocemu did not send do not fail the run.
+    #[arg(long)]
+    allow_foreign: bool,
+    /// Print no summary; only errors.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum CaptureChoice {
+    Off,
+    /// The first 96 octets of each frame.
+    Headers,
+    Full,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let parsed = read_plan(&arguments.file)?;
+    let mut plan = parsed.plan;
+    if !arguments.quiet {
+        eprint!("{}", parsed.warnings.render(io::IsTerminal::is_terminal(&io::stderr())));
+    }
+    plan.seed = arguments.seed.unwrap_or(plan.seed);
+    plan.until = arguments.until.map_or(plan.until, |until| crate::base::Instant::ZERO + until);
+    let names = plan.names();
+    check_capture_ports(arguments, &names)?;
+
+    // Before anything is written, and before this process has a second thread.
+    let mut wires = open_wires(arguments, &plan)?;
+    let dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from("out").join(&plan.name));
+    let mut outputs = Outputs::create(&dir)?;
+    let mut records = Records::open(arguments, &plan, &names, &outputs)?;
+
+    let start = now();
+    let outcome = run_watched(&plan, wires.as_mut(), &mut records)?;
+    let wall = start.elapsed();
+    drop(wires);
+
+    let shortcomings = outcome.shortcomings(&plan);
+    if shortcomings.iter().any(|shortcoming| matches!(shortcoming, Shortcoming::Interrupted(_))) {
+        eprintln!("interrupted at {} emulated; nothing was written", outcome.end);
+        return Ok(Status::Interrupted);
+    }
+    let foreign = foreign_frames(&outcome.foreign, arguments.allow_foreign);
+    let reasons: Vec<_> = shortcomings.iter().map(Shortcoming::to_string).chain(foreign.clone()).collect();
+    let verdict = if reasons.is_empty() { record::Outcome::AllWell } else { record::Outcome::Failed(reasons) };
+    records.close(&plan, &names, &outcome, &verdict, &mut outputs, (!arguments.quiet).then_some(wall))?;
+    let dir = outputs.dir().display().to_string();
+    outputs.publish()?;
+    if !arguments.quiet {
+        say(&format!("outputs: {dir}/\n"));
+    }
+    Ok(match (foreign, verdict) {
+        (Some(_), _) => Status::Environment,
+        (None, record::Outcome::Failed(_)) => Status::Failed,
+        (None, record::Outcome::AllWell) => Status::AllWell,
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the slow-down on the terminal is real time; no result depends on it")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn check_capture_ports(arguments: &Arguments, names: &Names) -> Result<(), Failure> {
+    let known: Vec<_> = names.nodes.iter().flat_map(|node| &node.ports).map(|port| port.name.as_str()).collect();
+    match arguments.capture_ports.iter().find(|port| !known.contains(&port.as_str())) {
+        Some(port) => Err(Failure::input(format!("--capture-ports: no port `{port}`; there are {}", known.join(", ")))),
+        None => Ok(()),
+    }
+}
+
+fn open_wires(arguments: &Arguments, plan: &Plan) -> Result<Box<dyn Wires>, Failure> {
+    if arguments.wires == WiresKind::Memory {
+        return match arguments.named {
+            true => Err(Failure::input("--named gives names to namespaces, and --wires memory has none")),
+            false => Ok(Box::new(MemoryWires::default())),
+        };
+    }
+    let run_id = std::process::id().to_string();
+    let options = netns::Options { named: arguments.named.then_some(run_id), ..netns::Options::default() };
+    let wires =
+        VethWires::create(&topology(plan), &options).map_err(|error| Failure::environment(error.to_string()))?;
+    for name in wires.names() {
+        eprintln!("namespace {}", name.file_name().unwrap_or(name.as_os_str()).display());
+    }
+    Ok(Box::new(wires))
+}
+
+/// What namespaces and cables a plan stands for.
+fn topology(plan: &Plan) -> netns::Topology {
+    let end = |end: crate::scenario::LinkEnd| netns::End { node: end.node.index(), port: end.port.index() };
+    netns::Topology {
+        nodes: plan.nics.iter().map(|nic| nic.name.clone()).collect(),
+        cables: plan.links.iter().map(|link| link.ends.map(end)).collect(),
+    }
+}
+
+/// Runs, while another thread shows the progress and listens to Ctrl-C.
+fn run_watched(plan: &Plan, wires: &mut dyn Wires, records: &mut Records) -> Result<Outcome, Failure> {
+    let shared = Shared::default();
+    let (done, is_done) = tokio::sync::oneshot::channel::<()>();
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| watch(&shared, is_done));
+        let result = Engine::new(plan, wires).run(records, &mut |progress| match shared.update(progress) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        drop(done);
+        result
+    });
+    result.map_err(|error| match error {
+        RunError::Wires(error) => Failure::environment(error.to_string()),
+        RunError::Record(error) => Failure::unwritable(records.outputs_dir(), &error),
+        RunError::Books(_) => Failure::fault_of_ours(error.to_string()),
+    })
+}
+
+fn watch(shared: &Shared, mut is_done: tokio::sync::oneshot::Receiver<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(runtime) = runtime else {
+        tracing::warn!("no progress is shown and Ctrl-C ends the run at once: tokio could not start");
+        return;
+    };
+    let mut display = Display::new();
+    runtime.block_on(async {
+        let mut ticks = tokio::time::interval(Display::TICK);
+        let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+        let mut terminate = terminate.ok();
+        loop {
+            tokio::select! {
+                _ = &mut is_done => return,
+                _ = ticks.tick() => display.tick(shared),
+                _ = tokio::signal::ctrl_c() => shared.stop(),
+                _ = async { match &mut terminate {
+                    Some(signal) => signal.recv().await,
+                    None => std::future::pending().await,
+                } } => shared.stop(),
+            }
+        }
+    });
+    display.finish();
+}
+
+/// Foreign frames, if they fail the run.
+fn foreign_frames(foreign: &ForeignFrames, allowed: bool) -> Option<String> {
+    if foreign.count == 0 {
+        return None;
+    }
+    for frame in &foreign.first {
+        let head: String = frame.head.iter().map(|octet| format!("{octet:02x}")).collect();
+        eprintln!("foreign frame at {}: {} octets, {head}", frame.port, frame.octets);
+    }
+    let text = format!(
+        "{} foreign frame(s) arrived that rocemu did not send; they never reached the model{}",
+        foreign.count,
+        if allowed { "" } else { " (--allow-foreign lets them pass)" },
+    );
+    if allowed {
+        eprintln!("{text}");
+        return None;
+    }
+    Some(text)
+}
+
+/// The sinks of a run.
+struct Records {
+    dir: PathBuf,
+    capture: Option<Capture<Output>>,
+    messages: MessageTable<Output>,
+    events: Option<EventLog<Output>>,
+    ladder: Option<Ladder<Output>>,
+    printed_ladder: Option<Ladder<io::Stdout>>,
+    peaks: Peaks,
+    summary: Output,
+    log_events: bool,
+}
+
+impl Records {
+    fn open(arguments: &Arguments, plan: &Plan, names: &Names, outputs: &Outputs) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::unwritable(outputs.dir(), &error);
+        let mode = match arguments.capture {
+            CaptureChoice::Off => None,
+            CaptureChoice::Headers => Some(CaptureMode::Headers),
+            CaptureChoice::Full => Some(CaptureMode::Full),
+        };
+        let is_chosen = |node: NodeId, port: PortId| {
+            let chosen = &arguments.capture_ports;
+            chosen.is_empty() || chosen.iter().any(|name| name == names.port(node, port))
+        };
+        let links: Vec<_> =
+            plan.links.iter().map(|link| link.ends.map(|end| (end.node, end.port))).map(|[a, b]| (a, b)).collect();
+        let capture = match mode {
+            Some(mode) => Some(Capture::new(outputs.open(outputs::CAPTURE)?, names, mode, is_chosen).map_err(failed)?),
+            None => None,
+        };
+        let ladder = match mode {
+            Some(_) => Some(Ladder::new(outputs.open(outputs::LADDER)?, names, &links).map_err(failed)?),
+            None => None,
+        };
+        let printed_ladder = match arguments.ladder {
+            true => Some(Ladder::new(io::stdout(), names, &links).map_err(failed)?),
+            false => None,
+        };
+        Ok(Self {
+            dir: outputs.dir().to_owned(),
+            capture,
+            messages: MessageTable::new(outputs.open(outputs::MESSAGES)?, names).map_err(failed)?,
+            events: match arguments.events {
+                true => Some(EventLog::new(outputs.open(outputs::EVENTS)?, names)),
+                false => None,
+            },
+            ladder,
+            printed_ladder,
+            peaks: Peaks::new(names),
+            summary: outputs.open(outputs::SUMMARY)?,
+            log_events: tracing::enabled!(tracing::Level::TRACE),
+        })
+    }
+
+    fn outputs_dir(&self) -> &std::path::Path {
+        &self.dir
+    }
+
+    /// Completes every file, and prints the digest if a wall time is given.
+    fn close(
+        self,
+        plan: &Plan,
+        names: &Names,
+        outcome: &Outcome,
+        verdict: &record::Outcome,
+        outputs: &mut Outputs,
+        wall: Option<Duration>,
+    ) -> Result<(), Failure> {
+        let dir = self.dir;
+        let failed = |error: io::Error| Failure::unwritable(&dir, &error);
+        if let Some(ladder) = self.printed_ladder {
+            // Whoever reads it may have left.
+            let _ = ladder.finish();
+        }
+        let input = SummaryInput {
+            scenario: &plan.name,
+            seed: plan.seed,
+            version: env!("CARGO_PKG_VERSION"),
+            outcome: verdict,
+            end: outcome.end,
+            names,
+            messages: self.messages.stats(),
+            counters: &outcome.counters,
+            ledger: &outcome.ledger,
+            peaks: &self.peaks,
+            compared: outcome.compared,
+            has_capture: self.capture.is_some(),
+        };
+        outputs.finish(record::write_summary(self.summary, &input).map_err(failed)?);
+        if let Some(wall) = wall {
+            say(&record::digest(&input, Some(wall)));
+        }
+        outputs.finish(self.messages.finish().map_err(failed)?);
+        if let Some(capture) = self.capture {
+            outputs.finish(capture.finish().map_err(failed)?);
+        }
+        if let Some(events) = self.events {
+            outputs.finish(events.finish().map_err(failed)?);
+        }
+        if let Some(ladder) = self.ladder {
+            outputs.finish(ladder.finish().map_err(failed)?);
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Records {
+    fn record(&mut self, event: &Event) -> io::Result<()> {
+        if self.log_events {
+            tracing::trace!(t_ps = event.at.ps(), node = event.node.0, event = ?event.kind);
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.record(event)?;
+        }
+        self.messages.record(event)?;
+        if let Some(events) = &mut self.events {
+            events.record(event)?;
+        }
+        if let Some(ladder) = &mut self.ladder {
+            ladder.record(event)?;
+        }
+        if let Some(ladder) = &mut self.printed_ladder {
+            ladder.record(event).or_else(ignore_broken_pipe)?;
+        }
+        self.peaks.record(event)
+    }
+}
+
+/// `rocemu run … --ladder | head` is no failure.
+fn ignore_broken_pipe(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
+}
