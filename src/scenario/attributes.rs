@@ -120,9 +120,9 @@ pub fn attributes() -> impl Iterator<Item = &'static Attribute> {
     [&NIC, &EGRESS, &INGRESS, &PCIE, &RUN].into_iter().flat_map(|component| component.attributes.iter().copied())
 }
 
-/// The table in which `name` is an attribute, as a header.
-pub(super) fn table_of(name: &str) -> Option<String> {
-    attributes()
-        .find(|attribute| attribute.name == name || attribute.seed_name == Some(name))
-        .map(|attribute| format!("[{}]", attribute.table))
+/// The header of the table in which `name` is an attribute; `node` is `nodes.NAME.` where a node is described.
+pub(super) fn table_of(name: &str, node: &str) -> Option<String> {
+    let is_named = |attribute: &&Attribute| attribute.name == name || attribute.seed_name == Some(name);
+    let table = attributes().find(is_named)?.table;
+    Some(if table.starts_with("nic") { format!("[{node}{table}]") } else { format!("[{table}]") })
 }
