@@ -193,6 +193,16 @@ fn every_attribute_means_the_same_under_both_names() {
         if let Some(seed_name) = attribute.seed_name {
             assert_eq!(changed, with(seed_name), "{seed_name}");
         }
+        if attribute.table == "nic.pcie" && attribute.name != "read_request_size" {
+            let side = |side: &str, name: &str| plan_with(&format!("[nic.pcie.{side}]\n{name} = {value}"));
+            let [nic, host] = ["nic_side", "host_side"].map(|table| side(table, attribute.name));
+            assert_eq!(
+                [&nic, &host],
+                [&side("NICSide", attribute.seed_name.unwrap()), &side("HostSide", attribute.name)]
+            );
+            // Each changes its own side, and both together what the attribute of both changes.
+            assert!(nic != host && nic != default && host != default && nic != changed && host != changed);
+        }
         assert!(!attribute.meaning.is_empty());
         count += 1;
     }

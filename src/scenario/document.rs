@@ -192,6 +192,8 @@ pub(super) fn shortened(text: &str) -> String {
 /// The candidate that `name` was probably meant to be: the same but for case and `_`, or with few letters different.
 pub(super) fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const LENGTH_MAX: usize = 64;
+    /// Of a scenario with more names, the first ones have to do.
+    const CANDIDATES_MAX: usize = 1_000;
     if name.len() > LENGTH_MAX {
         return None;
     }
@@ -199,6 +201,7 @@ pub(super) fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c s
     let name = plain(name);
     candidates
         .into_iter()
+        .take(CANDIDATES_MAX)
         .map(|candidate| (distance(&name, &plain(candidate)), candidate))
         .filter(|(distance, _)| *distance <= (name.len() / 3).max(1))
         .min_by_key(|(distance, _)| *distance)

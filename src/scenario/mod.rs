@@ -85,7 +85,11 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
         return None;
     }
     let (document, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
+    for (index, error) in errors.iter().enumerate() {
+        if report.is_full() {
+            report.omit(errors.len() - index);
+            break;
+        }
         let span = error.span().unwrap_or(text.len()..text.len());
         let (label, help) = match error.message() {
             "duplicate key" => ("given a second time", "give each key and each [table] once; [[tables]] can repeat"),
