@@ -1,6 +1,21 @@
+//! rocemu: an RDMA NIC you can run, watch and break, without owning one.
+//!
+//! A packet-level RoCEv2 NIC emulator on real sockets. NICs run in Linux network namespaces and exchange real frames over
+//! veth pairs, while the send queue, the PCIe link, the buffer pools, PFC and loss recovery are emulated exactly, in
+//! integer picoseconds on a virtual clock: two runs of a scenario give byte-identical captures and records.
+//!
+//! Rooms, in the order in which they may import each other; a packet's walk through them is told in [`nic`]:
+//!
+//! ```text
+//! base < wire < trace < { port, link, record } < nic < workload < scenario < { engine, netns } < io < cli
+//! ```
+
+#![warn(clippy::unwrap_used)]
+
 pub mod base;
 pub mod engine;
 pub mod io;
+pub mod link;
 pub mod netns;
 pub mod nic;
 pub mod port;
@@ -8,3 +23,4 @@ pub mod record;
 pub mod scenario;
 pub mod trace;
 pub mod wire;
+pub mod workload;

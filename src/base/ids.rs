@@ -19,6 +19,11 @@ pub struct PortId(pub u16);
 #[serde(transparent)]
 pub struct MessageId(pub u32);
 
+/// A fault of the scenario, 0-based, in file order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct RuleId(pub u16);
+
 /// A traffic class: PFC priority, pool index and DSCP ÷ 8 in one.
 ///
 /// * Range: 0..8.
@@ -45,6 +50,12 @@ impl PortId {
     }
 }
 
+impl RuleId {
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl MessageId {
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -53,6 +64,10 @@ impl MessageId {
 
 impl Class {
     pub const COUNT: usize = 8;
+    /// RdmaDataPacketTC's default.
+    pub const DATA: Self = Self(0);
+    /// RdmaControlPacketTC's default.
+    pub const CONTROL: Self = Self(1);
 
     /// `None` unless `class` is in 0..8.
     pub const fn new(class: u8) -> Option<Self> {
@@ -89,6 +104,8 @@ impl Qpn {
     /// Queue pairs that exist without a connection take their numbers from here up (model.md T3).
     pub const IMPLICIT_BASE: u32 = 0x80_0000;
     const MAX: u32 = 0xff_ffff;
+    /// Where a packet names no queue pair.
+    pub const NONE: Self = Self(0);
 
     /// `None` if `qpn` has more than 24 bits.
     pub const fn new(qpn: u32) -> Option<Self> {

@@ -12,7 +12,7 @@ mod rng;
 mod units;
 
 pub use calendar::{Calendar, Phase, Ticket, Wake};
-pub use ids::{Class, MessageId, NodeId, PortId, Qpn};
+pub use ids::{Class, MessageId, NodeId, PortId, Qpn, RuleId};
 pub use psn::Psn;
 pub use rng::Rng;
 pub use units::{Instant, Octets, Rate, Share, Span};

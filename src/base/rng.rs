@@ -3,6 +3,8 @@
 //! Our own sixteen lines rather than a crate: a stream must give the same numbers under a recorded scenario for ever,
 //! which no crate promises across its major versions.
 
+use super::Share;
+
 /// SplitMix64.
 ///
 /// * Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014; timing rule 12.
@@ -31,6 +33,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
+    /// True with probability `share`, to 10⁻¹² exactly.
+    pub fn chance(&mut self, share: Share) -> bool {
+        let drawn = (u128::from(self.next_u64()) * u128::from(Share::UNIT)) >> 64;
+        drawn < u128::from(share.parts())
+    }
+
     /// Uniform in [0, 1), 53 bits.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
@@ -53,6 +61,13 @@ mod tests {
             16_408_922_859_458_223_821,
         ];
         assert_eq!(expected.map(|_| rng.next_u64()), expected);
+    }
+
+    #[test]
+    fn certain_and_impossible_chances_are_exact() {
+        let mut rng = Rng::new(1);
+        assert!((0..1_000).all(|_| rng.chance(Share::from_percent(100))));
+        assert!((0..1_000).all(|_| !rng.chance(Share::ZERO)));
     }
 
     #[test]

@@ -1,5 +1,20 @@
 //! Joins nodes, links and workload in virtual time.
+//!
+//! One thread, one order of events: whatever happens next among all nodes, frames in flight and posts, by instant,
+//! phase, node and port (timing rule 3). Every frame crosses [`Wires`] when its last bit leaves, and what came out of the
+//! far end waits for its virtual arrival.
+//!
+//! Invariants: no clock, no iteration in an order that could vary; the books balance at the end of every run, or the run
+//! fails. Read first: `tests::the_1_mib_write_completes_when_the_specification_says`.
 
+mod audit;
+mod injector;
+mod run;
 mod wires;
 
+#[cfg(test)]
+mod tests;
+
+pub use audit::{MessageAudit, Mismatch};
+pub use run::{Engine, Outcome, Progress, RunError};
 pub use wires::{ForeignFrame, ForeignFrames, Hop, MemoryWires, Wires, WiresError};

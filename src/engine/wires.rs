@@ -57,7 +57,7 @@ pub struct ForeignFrames {
 }
 
 /// Frames cross a hop one at a time, in lockstep: what is returned is what the far end's socket read.
-pub trait Wires {
+pub trait Wires: std::fmt::Debug {
     /// Carries `frame` (destination MAC to ICRC, no FCS) over `hop` and returns it as it arrived.
     ///
     /// * Errors: the frame was lost, altered, or the socket failed; the run cannot go on.

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use crate::base::{Octets, Rate, Span};
+use crate::base::{Class, Octets, Rate, Span};
 use crate::port::{EgressConfig, IngressConfig};
 use crate::wire::MacAddr;
 
@@ -33,6 +33,8 @@ pub struct Config {
     pub ack: AckConfig,
     /// RetransmitTimeout.
     pub retransmit_timeout: Span,
+    /// RdmaControlPacketTC: class of ACKs and NAKs on queue pairs that a packet opens (model.md T3).
+    pub control_class: Class,
     /// EnableECN: data is ECT(0), CNPs slow queue pairs down.
     pub enable_ecn: bool,
     /// Pads control frames with an Ethernet trailer to their model size (model.md W3).
@@ -95,6 +97,7 @@ impl Default for Config {
             pcie: PcieConfig::default(),
             ack: AckConfig::default(),
             retransmit_timeout: Span::from_ms(64),
+            control_class: Class::CONTROL,
             enable_ecn: true,
             pad_to_model: false,
             strict_ib_flags: false,

@@ -1,5 +1,317 @@
-//! The RDMA NIC.
+//! The RDMA NIC, as a state machine without sockets or clocks.
+//!
+//! ```text
+//!  post ─► generate (ready queue, reserve, fetch) ─► pcie ─► requester (PSN, timer) ─► transmit ─► line
+//!                                                                                        ▲
+//!  line ─► receive (charge, PSN check) ─► pcie ─► host memory                            │
+//!             ├─► answer: ACK, NAK, CNP ────────────────────────────────────────────────┘
+//!             └─► acknowledge (retire, rewind, complete) ─► generate
+//! ```
+//!
+//! Contract: give it one [`Input`], then take outputs until there are none, then wait until [`Nic::next_wake`]. Time is
+//! an argument and never goes back. What it decides is in the stages; this file only passes packets on between them.
+//!
+//! Not here: the wire itself, faults, who posts what. Read first: `tests::one_packet_takes_436_444_ps`,
+//! `tests::a_stopped_generation_restarts_at_half`.
 
+mod ack;
+mod acknowledge;
+mod answer;
 mod config;
+mod generate;
+mod host_memory;
+mod pcie;
+mod queue_pair;
+mod ready_queue;
+mod receive;
+mod requester;
+mod responder;
+mod segment;
+mod send_queue;
+mod transmit;
 
-pub use config::{AckConfig, Address, Config, PcieConfig, PcieSide};
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+pub use ack::{AckCoalescer, AckDecision};
+pub use config::{AckConfig, Address, Config, GENERATION_START, PcieConfig, PcieSide};
+pub use host_memory::{AccessError, HostMemory, MemoryKey, Registration};
+pub use pcie::{TRANSFER_OVERHEAD, TRANSFER_PAYLOAD, transfer_count};
+pub use queue_pair::Connection;
+pub use send_queue::WorkRequest;
+pub use transmit::headline;
+
+use crate::base::{Calendar, Class, Instant, MessageId, Octets, Phase, PortId, Qpn, Ticket, Wake};
+use crate::port::{Egress, PauseSender, PerClass, Pools};
+use crate::trace::{EventKind, Headline};
+use pcie::Direction;
+use queue_pair::QueuePair;
+use ready_queue::{Generation, ReadyQueue};
+use receive::ReceivedData;
+use requester::Fetch;
+use transmit::{Outgoing, ReceivedPause};
+
+/// A NIC has one port.
+const PORT: PortId = PortId(0);
+
+/// What can happen to a NIC from outside.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The last bit of a frame has arrived. `wire_len` is the model's size of the frame that was sent; it counts only
+    /// where the frame itself cannot be read.
+    Frame { frame: Bytes, wire_len: Octets },
+    /// The host posts a work request and rings the doorbell.
+    Post { qpn: Qpn, work: WorkRequest },
+    /// The instant of [`Nic::next_wake`] has come.
+    Wake,
+}
+
+/// What a NIC has to say.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// The last bit of a frame has left the port.
+    Transmit(Transmission),
+    Event(EventKind),
+}
+
+/// A frame on its way out, with what the link and its faults may want to know about it.
+#[derive(Clone, Debug)]
+pub struct Transmission {
+    pub port: PortId,
+    pub packet: Headline,
+    /// The model's size: nothing but the wire looks at the length of `frame`.
+    pub wire_len: Octets,
+    /// Which transmission of its PSN this is, from 1; 0 for packets without a PSN of their own.
+    pub transmission: u32,
+    /// The message of a data packet, and its index in it.
+    pub message: Option<(MessageId, u32)>,
+    /// Destination MAC to ICRC, no FCS.
+    pub frame: Bytes,
+}
+
+/// A fetch with the queue pair it is for.
+type QpFetch = (Qpn, Fetch);
+
+/// What crosses the PCIe link towards the host.
+#[derive(Clone, Debug)]
+enum Upstream {
+    ReadRequest(QpFetch),
+    Write(ReceivedData),
+}
+
+/// What the NIC has on its calendar.
+#[derive(Clone, Copy, Debug)]
+enum Alarm {
+    TransmitEnd,
+    UpstreamTransferEnd,
+    DownstreamTransferEnd,
+    PauseEnd(Class),
+    PauseRefresh(Class),
+    AckDelay(Qpn),
+    Retransmit(Qpn),
+    Generate,
+    PortChoice,
+}
+
+impl Alarm {
+    /// Its place among the events of one instant (timing rule 3).
+    const fn place(self) -> (Phase, u16) {
+        match self {
+            Self::TransmitEnd => (Phase::TransmitEnd, PORT.0),
+            Self::UpstreamTransferEnd => (Phase::Pcie, 0),
+            Self::DownstreamTransferEnd => (Phase::Pcie, 1),
+            Self::PauseEnd(_) => (Phase::Timer, 0),
+            Self::PauseRefresh(_) => (Phase::Timer, 1),
+            Self::AckDelay(_) => (Phase::Timer, 3),
+            Self::Retransmit(_) => (Phase::Timer, 4),
+            Self::Generate => (Phase::Generate, 0),
+            Self::PortChoice => (Phase::PortChoice, PORT.0),
+        }
+    }
+}
+
+/// An RDMA NIC with one port, its PCIe link and its host's memory.
+#[derive(Debug)]
+pub struct Nic {
+    config: Config,
+    address: Address,
+    now: Instant,
+    calendar: Calendar<Alarm>,
+    outputs: VecDeque<Output>,
+    memory: HostMemory,
+    queue_pairs: BTreeMap<Qpn, QueuePair>,
+
+    ready: ReadyQueue,
+    generation: Generation<QpFetch>,
+    egress_pools: Pools,
+    upstream: Direction<Upstream>,
+    downstream: Direction<QpFetch>,
+
+    egress: Egress<Outgoing>,
+    choice_scheduled: bool,
+    received_pauses: PerClass<Option<ReceivedPause>>,
+
+    ingress_pools: Pools,
+    pause_senders: PerClass<Option<PauseSender>>,
+    refreshes: PerClass<Option<Ticket>>,
+    /// Data packets charged to an ingress pool and not yet accepted by the PCIe transmit buffer, oldest first.
+    received: VecDeque<ReceivedData>,
+}
+
+/// What a NIC holds at the end of a run, for the ledger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    pub egress_frames: u64,
+    pub egress_octets: u64,
+    pub segments: u64,
+    pub received_payload: u64,
+    /// Payload written to the host that belongs to messages not yet complete.
+    pub partial_payload: u64,
+}
+
+impl Nic {
+    pub fn new(config: Config, address: Address) -> Self {
+        let ingress_pools = Pools::new(config.ingress.total, &config.ingress.shares);
+        let pause_senders = std::array::from_fn(|c| {
+            let pool = config.ingress.pfc_enabled[c].then(|| ingress_pools.iter().nth(c)).flatten()?.1;
+            Some(PauseSender::new(
+                config.ingress.xoff[c].ceil_of(pool.size()),
+                config.ingress.xon[c].floor_of(pool.size()),
+            ))
+        });
+        Self {
+            address,
+            now: Instant::ZERO,
+            calendar: Calendar::default(),
+            outputs: VecDeque::new(),
+            memory: HostMemory::default(),
+            queue_pairs: BTreeMap::new(),
+            ready: ReadyQueue::default(),
+            generation: Generation::Idle,
+            egress_pools: Pools::new(config.egress.total, &config.egress.shares),
+            upstream: Direction::limited(&config.pcie.nic_side),
+            downstream: Direction::unlimited(&config.pcie.host_side),
+            egress: Egress::new(&config.egress),
+            choice_scheduled: false,
+            received_pauses: Default::default(),
+            ingress_pools,
+            pause_senders,
+            refreshes: Default::default(),
+            received: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Creates the local end of a connection. Replaces nothing: an existing queue pair of that number stays.
+    pub fn connect(&mut self, connection: Connection) {
+        let queue_pair = || QueuePair::new(connection, self.address, &self.config);
+        self.queue_pairs.entry(connection.qpn).or_insert_with(queue_pair);
+    }
+
+    /// * Panics: if there is no such queue pair. Packets and posts are checked before; queue pairs are never removed.
+    fn queue_pair(&mut self, qpn: Qpn) -> &mut QueuePair {
+        self.queue_pairs.get_mut(&qpn).expect("a queue pair outlives its packets, fetches and timers")
+    }
+
+    /// The memory of the host behind the NIC.
+    pub fn memory_mut(&mut self) -> &mut HostMemory {
+        &mut self.memory
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// One thing happens.
+    ///
+    /// * Order: `now` never decreases, and is that of [`Nic::next_wake`] for [`Input::Wake`]. Take all outputs before
+    ///   the next input.
+    pub fn handle_input(&mut self, now: Instant, input: Input) {
+        assert!(now >= self.now, "time never goes back");
+        self.now = now;
+        match input {
+            Input::Frame { frame, wire_len } => self.receive(frame, wire_len),
+            Input::Post { qpn, work } => self.post(qpn, work),
+            Input::Wake => {
+                if let Some((_, alarm)) = self.calendar.pop() {
+                    self.ring(alarm);
+                }
+            }
+        }
+    }
+
+    fn ring(&mut self, alarm: Alarm) {
+        match alarm {
+            Alarm::TransmitEnd => self.transmit_ended(),
+            Alarm::UpstreamTransferEnd => self.upstream_transfer_ended(),
+            Alarm::DownstreamTransferEnd => self.downstream_transfer_ended(),
+            Alarm::PauseEnd(class) => self.resume(class, false),
+            Alarm::PauseRefresh(class) => self.refresh_pause(class),
+            Alarm::AckDelay(qpn) => self.ack_delay_expired(qpn),
+            Alarm::Retransmit(qpn) => self.transport_timer_expired(qpn),
+            Alarm::Generate => self.generate(),
+            Alarm::PortChoice => self.choose_frame(),
+        }
+    }
+
+    /// The next output; `None` when the NIC has no more to say about its last input.
+    #[must_use]
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When the NIC wants [`Input::Wake`] next.
+    pub fn next_wake(&self) -> Option<Wake> {
+        self.calendar.next()
+    }
+
+    /// Nothing is on its way inside the NIC: no frame, no segment, no received data. Idle timers do not count.
+    pub fn is_quiet(&self) -> bool {
+        self.egress.frame_count() == 0
+            && self.received.is_empty()
+            && self.upstream.is_idle()
+            && self.downstream.is_idle()
+            && self.ready.is_empty()
+    }
+
+    /// Octets that have crossed the PCIe link, overhead included: towards the host, and from it.
+    pub fn pcie_carried(&self) -> [Octets; 2] {
+        [self.upstream.carried(), self.downstream.carried()]
+    }
+
+    /// Frames, octets and segments that the NIC holds.
+    pub fn holdings(&self) -> Holdings {
+        let mut holdings = Holdings {
+            egress_frames: self.egress.frame_count() as u64,
+            egress_octets: self.egress_pools.occupancy().get(),
+            segments: self.downstream.messages().count() as u64,
+            received_payload: self.received.iter().map(|data| data.payload.len() as u64).sum(),
+            partial_payload: 0,
+        };
+        for message in self.upstream.messages() {
+            match message {
+                Upstream::ReadRequest(_) => holdings.segments += 1,
+                Upstream::Write(data) => holdings.received_payload += data.payload.len() as u64,
+            }
+        }
+        holdings.segments += u64::from(matches!(self.generation, Generation::Blocked(_)));
+        holdings.partial_payload = self.queue_pairs.values().map(|qp| qp.partial_payload.get()).sum();
+        holdings
+    }
+
+    fn emit(&mut self, event: EventKind) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    fn schedule(&mut self, at: Instant, alarm: Alarm) -> Ticket {
+        let (phase, unit) = alarm.place();
+        self.calendar.schedule(Wake { at, phase, unit }, alarm)
+    }
+
+    fn cancel(&mut self, ticket: Option<Ticket>) {
+        if let Some(ticket) = ticket {
+            self.calendar.cancel(ticket);
+        }
+    }
+}

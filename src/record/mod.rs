@@ -1,1 +1,68 @@
-//! Writers over `impl Write`.
+//! Writers over `impl Write`: what a run leaves behind for people and scripts.
+//!
+//! ```text
+//!  events ─► Capture       capture.pcapng  frames at the ports, with what the emulator decided about each
+//!         ─► MessageTable  messages.csv    a row per message, and the figures of the summary
+//!         ─► EventLog      events.jsonl    everything that happened
+//!         ─► Ladder        text            a line per frame between two nodes
+//!         ─► Peaks ─┐
+//!  end of run ──────┴────► write_summary (summary.json), digest (the terminal)
+//! ```
+//!
+//! Writers stream: their memory does not grow with the frames of a run. They buffer, so an error of the file may show
+//! at a later `record` or only in `finish`; no file counts as written before `finish` returned. Nothing here opens
+//! files, reads clocks or knows the machine, so that two runs of a scenario give the same bytes.
+//!
+//! Read first: `ladder::tests::a_lost_packet_is_sent_again`, `messages::tests::a_row_waits_for_the_messages_before_it`.
+
+mod capture;
+mod digest;
+mod event_log;
+mod ladder;
+mod messages;
+mod peaks;
+#[cfg(test)]
+mod story;
+mod summary;
+mod words;
+
+use std::io::{self, BufWriter, Write};
+
+pub use capture::{Capture, CaptureMode};
+pub use digest::digest;
+pub use event_log::EventLog;
+pub use ladder::{Ladder, LinkEnds};
+pub use messages::{MessageRow, MessageStats, MessageStatus, MessageTable};
+pub use peaks::Peaks;
+pub use summary::{Outcome, SummaryInput, write_summary};
+
+/// Who wrote a file, as its metadata says it.
+const WRITTEN_BY: &str = concat!("rocemu ", env!("CARGO_PKG_VERSION"));
+
+/// Writes out what is buffered and gives the writer back.
+fn into_inner<W: Write>(writer: BufWriter<W>) -> io::Result<W> {
+    let mut writer = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+    writer.flush()?;
+    Ok(writer)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_order_of_events_upsets_a_writer(events in story::any_events()) {
+            let names = story::names();
+            let mut capture = Capture::new(Vec::new(), &names, CaptureMode::Headers, |_, _| true).unwrap();
+            story::play(&events, &mut capture).unwrap();
+            prop_assert_eq!(capture.finish().unwrap().len() % 4, 0, "pcapng blocks are multiples of 4 octets");
+            let mut table = MessageTable::new(Vec::new(), &names).unwrap();
+            story::play(&events, &mut table).unwrap();
+            prop_assert!(table.finish().is_ok());
+            story::play(&events, &mut Peaks::new(&names)).unwrap();
+        }
+    }
+}

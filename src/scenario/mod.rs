@@ -29,7 +29,7 @@ use core::net::Ipv4Addr;
 use toml::de::DeTable;
 
 use crate::base::{Instant, Span};
-use crate::nic::Address;
+use crate::nic::{self, Address};
 use crate::wire::MacAddr;
 use diagnostics::Report;
 use document::{Entry, Table};
@@ -38,7 +38,9 @@ use traffic::Traffic;
 
 pub use attributes::{Attribute, attributes};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
-pub use plan::{LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan, Records};
+pub use plan::{
+    FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan, Records,
+};
 
 /// Larger files are refused before they are read.
 const TEXT_MAX: usize = 4 << 20;
@@ -195,7 +197,7 @@ fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: N
     let nics = network.nodes.into_iter().enumerate().map(|(index, node)| NicPlan {
         name: node.name,
         address: address(index),
-        config: node.settings.nic,
+        config: nic::Config { control_class: node.settings.control_class, ..node.settings.nic },
     });
     Plan {
         name: scenario.name,
@@ -206,6 +208,7 @@ fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: N
         links: network.links,
         queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),
         posts: traffic.posts,
+        faults: Vec::new(),
         records,
     }
 }

@@ -1,9 +1,11 @@
 //! The complete, checked description of a run. Whatever it says can be run.
 
+use bytes::Bytes;
+
 use crate::base::{Class, Instant, NodeId, Octets, PortId, Psn, Qpn, Span};
-use crate::nic;
 use crate::trace::{Names, NodeNames, PortNames};
 use crate::wire::Verb;
+use crate::{link, nic};
 
 /// Everything a run needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub struct Plan {
     pub queue_pairs: Vec<QueuePairPlan>,
     /// In file order; message numbers follow it.
     pub posts: Vec<PostPlan>,
+    /// In file order; [`RuleId`]s follow it.
+    pub faults: Vec<FaultPlan>,
     /// Which records are written, and how often.
     pub records: Records,
 }
@@ -109,6 +113,27 @@ pub struct PostPlan {
     pub every: Span,
 }
 
+/// Something that goes wrong on purpose, on one direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultPlan {
+    pub name: String,
+    /// Index into [`Plan::links`].
+    pub link: usize,
+    /// Which of the link's ends sends: 0 or 1.
+    pub from_end: usize,
+    /// It may go without ever happening; otherwise that fails the run.
+    pub optional: bool,
+    pub kind: FaultKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// Happens to frames that the nodes send.
+    Rule(link::Rule),
+    /// Frames that nobody sent arrive at the far end, at one instant or at regular intervals.
+    Inject { first_at: Instant, every: Span, count: u32, frame: Bytes },
+}
+
 impl Plan {
     /// Names of nodes and ports, for those who write for people.
     pub fn names(&self) -> Names {
@@ -123,7 +148,7 @@ impl Plan {
                 ports.push(PortNames { name, rate: self.nics[end.node.index()].config.data_rate });
             }
         }
-        Names { nodes }
+        Names { nodes, rules: self.faults.iter().map(|fault| fault.name.clone()).collect() }
     }
 
     /// How many messages all posts together make.

@@ -2,6 +2,7 @@
 
 use super::{DropReason, Event, EventKind, PacketKind, Sink, Verdict};
 use crate::base::{NodeId, Octets};
+use crate::wire::WireError;
 
 /// Declares the counters once: a field each, and the list of their names in order.
 macro_rules! counters {
@@ -85,10 +86,14 @@ counters! {
     rx_icrc_encapsulated,
     /// Frames that could not be read, other than for their ICRC.
     rx_malformed,
-    /// Frames for another address.
+    /// Frames for another address, or from a node that is not the queue pair's peer.
     rx_wrong_address,
+    /// Acknowledgements of a kind that is not acted on.
+    rx_unexpected_syndrome,
     /// Data packets that named memory which is not there.
     rx_remote_access,
+    /// Data packets that do not fit the message in progress.
+    rx_invalid_request,
     pfcxoff_tx,
     pfcxoff_rx,
     pfcxon_tx,
@@ -212,8 +217,10 @@ impl NodeCounters {
             DropReason::AfterNak => self.num_rx_drops_after_nak += 1,
             DropReason::GhostAck => self.num_rx_drops_ghost_ack += 1,
             DropReason::RemoteAccess => self.rx_remote_access += 1,
+            DropReason::UnexpectedSyndrome => self.rx_unexpected_syndrome += 1,
+            DropReason::InvalidRequest => self.rx_invalid_request += 1,
             DropReason::WrongAddress => self.rx_wrong_address += 1,
-            DropReason::Malformed(error) if error.is_bad_icrc() => self.rx_icrc_encapsulated += 1,
+            DropReason::Malformed(WireError::BadIcrc { .. }) => self.rx_icrc_encapsulated += 1,
             DropReason::Malformed(_) => self.rx_malformed += 1,
         }
         self.num_rx_drops = self.num_rx_drops_no_qp_data

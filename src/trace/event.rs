@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
+use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, RuleId, Span};
 use crate::wire::{Verb, WireError};
 
 /// One thing that happened, at one node.
@@ -53,11 +53,20 @@ pub enum EventKind {
 
     // Ports.
     /// A frame joined a queue; `waiting` counts it.
-    FrameQueued { port: PortId, queue: Queue, packet: Headline, waiting: u32 },
+    FrameQueued {
+        port: PortId,
+        #[serde(flatten)]
+        queue: Queue,
+        #[serde(flatten)]
+        packet: Headline,
+        waiting: u32,
+    },
     /// The first bit of a frame went on the line.
     TransmitStarted {
         port: PortId,
+        #[serde(flatten)]
         queue: Queue,
+        #[serde(flatten)]
         packet: Headline,
         wire_len: Octets,
         #[serde(rename = "rate_bps")]
@@ -66,11 +75,25 @@ pub enum EventKind {
     /// The last bit of a frame left the port.
     FrameSent {
         port: PortId,
+        #[serde(flatten)]
         packet: Headline,
         wire_len: Octets,
         /// Which transmission of its PSN this is, from 1; 0 for packets without a PSN of their own.
         transmission: u32,
+        #[serde(flatten)]
         fate: LinkFate,
+        /// What fault rules did to it, in their order.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        effects: Vec<RuleEffect>,
+        #[serde(skip)]
+        frame: Bytes,
+    },
+    /// A fault script put a frame on the link from this node to its peer.
+    FrameInjected {
+        port: PortId,
+        rule: RuleId,
+        #[serde(flatten)]
+        packet: Headline,
         #[serde(skip)]
         frame: Bytes,
     },
@@ -79,9 +102,11 @@ pub enum EventKind {
     /// The last bit of a frame arrived; `occupancy` is its ingress pool's after the verdict.
     FrameReceived {
         port: PortId,
+        #[serde(flatten)]
         packet: Headline,
         wire_len: Octets,
         occupancy: Octets,
+        #[serde(flatten)]
         verdict: Verdict,
         #[serde(skip)]
         frame: Bytes,
@@ -166,6 +191,7 @@ impl PacketKind {
 /// The few facts by which a person recognises a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Headline {
+    #[serde(rename = "packet")]
     pub kind: PacketKind,
     /// Traffic class of the packet; for PFC the class it speaks of.
     pub class: Class,
@@ -175,9 +201,20 @@ pub struct Headline {
     pub payload: Octets,
 }
 
+impl Headline {
+    /// Of a frame that cannot be read.
+    pub const UNREADABLE: Self = Self {
+        kind: PacketKind::Other,
+        class: Class::DATA,
+        dest_qpn: Qpn::NONE,
+        psn: Psn::new(0),
+        payload: Octets::ZERO,
+    };
+}
+
 /// Where a frame waits at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "queue", content = "queue_class", rename_all = "snake_case")]
 pub enum Queue {
     /// PFC and CNP: ahead of every class, never paused.
     Express,
@@ -186,15 +223,61 @@ pub enum Queue {
 
 /// What a link does with a frame whose serialization has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "fate", rename_all = "snake_case")]
 pub enum LinkFate {
     /// It arrives after the link's Delay.
     Carried,
+    /// A fault rule dropped it.
+    Dropped { rule: RuleId },
+    /// The link was down.
+    LinkDown { rule: RuleId },
+    /// A fault rule holds it back until others have passed.
+    Held { rule: RuleId },
+}
+
+impl LinkFate {
+    /// How many frames the far end gets, sooner or later, of one with these `effects`.
+    pub fn copies(self, effects: &[RuleEffect]) -> u32 {
+        match self {
+            Self::Carried | Self::Held { .. } => {
+                1 + effects.iter().filter(|effect| effect.effect == Effect::Duplicated).count() as u32
+            }
+            Self::Dropped { .. } | Self::LinkDown { .. } => 0,
+        }
+    }
+}
+
+/// What a fault rule did to a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleEffect {
+    pub rule: RuleId,
+    pub effect: Effect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    Dropped,
+    Duplicated,
+    Delayed {
+        #[serde(rename = "by_ps")]
+        by: Span,
+    },
+    /// It arrives behind so many others.
+    Reordered {
+        after: u32,
+    },
+    Corrupted,
+    CeSet,
+    DscpSet {
+        dscp: u8,
+    },
+    LinkDown,
 }
 
 /// What a node does with a frame that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
     /// A data packet with the PSN expected; it will be written to the host.
     Accepted,
@@ -209,7 +292,7 @@ pub enum Verdict {
 
 /// Why a frame was dropped by the node that received it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "reason", content = "error", rename_all = "snake_case")]
 pub enum DropReason {
     /// The ingress pool of its class could not hold it.
     PoolFull,
@@ -223,6 +306,11 @@ pub enum DropReason {
     GhostAck,
     /// A WRITE outside any registered memory, or a SEND without a receive to hold it.
     RemoteAccess,
+    /// A packet that cannot follow the one before it: a middle without a first, a first inside a message, a length
+    /// that its RETH does not allow.
+    InvalidRequest,
+    /// An acknowledgement of a kind that this NIC does not act on.
+    UnexpectedSyndrome,
     /// For another Ethernet or IP address.
     WrongAddress,
     /// Not a frame this NIC can read; the reason is the parser's.
@@ -238,8 +326,11 @@ impl DropReason {
             Self::NoQueuePairControl => "control packet for an unknown queue pair".into(),
             Self::AfterNak => "after NAK".into(),
             Self::GhostAck => "acknowledges a PSN never sent".into(),
+            Self::InvalidRequest => "out of order in its message".into(),
             Self::RemoteAccess => "outside registered memory".into(),
+            Self::UnexpectedSyndrome => "acknowledgement of an unexpected kind".into(),
             Self::WrongAddress => "addressed to another node".into(),
+            Self::Malformed(WireError::BadIcrc { .. }) => "bad ICRC".into(),
             Self::Malformed(error) => error.to_string(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Event, EventKind, LinkFate, PacketKind, Sink, Verdict};
+use super::{Event, EventKind, PacketKind, Sink, Verdict};
 use crate::base::Octets;
 
 /// What is counted on both sides of the books.
@@ -135,11 +135,13 @@ impl Sink for Ledger {
                 }
             }
             EventKind::EgressReleased { octets, .. } => self.leave(Account::EgressOctets, octets.get()),
-            EventKind::FrameSent { fate, .. } => {
+            EventKind::FrameInjected { .. } => self.enter(Account::LinkFrames, 1),
+            EventKind::FrameSent { fate, effects, .. } => {
                 self.leave(Account::EgressFrames, 1);
                 self.enter(Account::LinkFrames, 1);
-                match fate {
-                    LinkFate::Carried => {}
+                match fate.copies(effects) {
+                    0 => self.at(Account::LinkFrames).dropped += 1,
+                    copies => self.enter(Account::LinkFrames, u64::from(copies) - 1),
                 }
             }
             EventKind::FrameReceived { packet, verdict, .. } => {

@@ -1,11 +1,13 @@
 //! The names of the scenario, for those who write for people.
 
-use crate::base::{NodeId, PortId, Rate};
+use crate::base::{NodeId, PortId, Rate, RuleId};
 
 /// Names of nodes and ports, in the order of their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     pub nodes: Vec<NodeNames>,
+    /// Fault rules, by their ids.
+    pub rules: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,10 @@ pub struct PortNames {
 impl Names {
     pub fn node(&self, node: NodeId) -> &str {
         &self.nodes[node.index()].name
+    }
+
+    pub fn rule(&self, rule: RuleId) -> &str {
+        &self.rules[rule.index()]
     }
 
     pub fn port(&self, node: NodeId, port: PortId) -> &str {

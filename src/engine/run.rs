@@ -1,0 +1,404 @@
+//! The run itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+
+use super::audit::{MessageAudit, registration};
+use super::injector::{Injected, Injector};
+use super::{ForeignFrames, Hop, Mismatch, Wires, WiresError};
+use crate::base::{Instant, MessageId, NodeId, Octets, Phase, PortId, Rng, RuleId};
+use crate::link::{self, Leg, Passing, RuleReport};
+use crate::nic::{Connection, Holdings, Input, Nic, Output, Transmission, WorkRequest, headline};
+use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
+use crate::trace::{Account, Counters, Event, EventKind, Headline, Imbalance, Ledger, Sink};
+use crate::wire::{self, IcrcCheck, Packet, Verb};
+use crate::workload::{Due, Series, Workload};
+
+/// How many inputs are handled between two looks at the outside.
+const INPUTS_PER_LOOK: u32 = 4_096;
+
+/// When something happens among all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    at: Instant,
+    phase: Phase,
+    node: NodeId,
+    unit: u16,
+}
+
+/// Where the frames of a port go.
+#[derive(Clone, Copy, Debug)]
+struct Cable {
+    hop: Hop,
+    peer: NodeId,
+    peer_port: PortId,
+}
+
+/// A frame on its way to a port.
+#[derive(Debug)]
+struct Arrival {
+    frame: Bytes,
+    wire_len: Octets,
+}
+
+/// Frames in flight, in the order of their arrival.
+type Flight = BTreeMap<(Instant, NodeId, PortId, u64), Arrival>;
+
+/// Joins the nodes of a plan over wires.
+#[derive(Debug)]
+pub struct Engine<'a> {
+    plan: &'a Plan,
+    wires: &'a mut dyn Wires,
+    nics: Vec<Nic>,
+    /// By node, then port.
+    cables: Vec<Vec<Cable>>,
+    /// By hop.
+    directions: Vec<link::Direction>,
+    injector: Injector<'a>,
+    workload: Workload,
+    flight: Flight,
+    flights: u64,
+    /// Every node's next wake.
+    wakes: BTreeSet<Moment>,
+    /// The same by node, to take it back.
+    wake_of: Vec<Option<Moment>>,
+    audit: MessageAudit,
+    counters: Counters,
+    ledger: Ledger,
+    now: Instant,
+    progress: Progress,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub now: Instant,
+    /// Payload delivered to hosts.
+    pub delivered: Octets,
+    /// Payload of all messages of the plan.
+    pub total: Octets,
+    /// Frames that left a port.
+    pub frames: u64,
+}
+
+/// What became of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The last completion or delivery (timing rule 34); where the run was stopped, if it did not finish.
+    pub end: Instant,
+    /// Somebody stopped it.
+    pub interrupted: bool,
+    /// Messages posted and not both completed and delivered, and those never posted.
+    pub unfinished: Vec<MessageId>,
+    /// Messages whose octets arrived changed.
+    pub mismatches: Vec<Mismatch>,
+    /// Octets compared between both ends' memories.
+    pub compared: Octets,
+    pub progress: Progress,
+    pub counters: Counters,
+    pub ledger: Ledger,
+    pub foreign: ForeignFrames,
+    /// What each fault of the plan did, in its order.
+    pub faults: Vec<RuleReport>,
+}
+
+/// Why a run could not be carried through.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Wires(#[from] WiresError),
+    #[error("an output could not be written: {0}")]
+    Record(#[from] std::io::Error),
+    #[error("{0}; this is a fault of the emulator, please report it with the scenario")]
+    Books(#[from] Imbalance),
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(plan: &'a Plan, wires: &'a mut dyn Wires) -> Self {
+        let mut nics: Vec<_> = plan.nics.iter().map(|nic| Nic::new(nic.config.clone(), nic.address)).collect();
+        for queue_pair in plan.queue_pairs.iter().filter(|queue_pair| !queue_pair.implicit) {
+            for end in 0..2 {
+                nics[queue_pair.ends[end].node.index()].connect(connection(plan, queue_pair, end));
+            }
+        }
+        let total = plan.posts.iter().map(|post| Octets::new(post.size.get() * u64::from(post.count))).sum();
+        Self {
+            plan,
+            wires,
+            cables: cables(plan),
+            directions: directions(plan),
+            injector: Injector::new(plan),
+            workload: Workload::new(plan.posts.iter().map(|post| series(plan, post)).collect()),
+            flight: Flight::new(),
+            flights: 0,
+            wakes: BTreeSet::new(),
+            wake_of: vec![None; nics.len()],
+            audit: MessageAudit::default(),
+            counters: Counters::new(nics.len()),
+            ledger: Ledger::default(),
+            now: Instant::ZERO,
+            progress: Progress { total, ..Progress::default() },
+            nics,
+        }
+    }
+
+    /// Runs to the end: every message completed and delivered and no frame on its way, or `until`, or `look` says stop.
+    ///
+    /// * `sink` hears every event; `look` is called now and then with the progress.
+    /// * Errors: the wires failed, an output could not be written, or the books do not balance.
+    pub fn run(
+        mut self,
+        sink: &mut dyn Sink,
+        look: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Outcome, RunError> {
+        let mut inputs = 0_u32;
+        let mut interrupted = false;
+        while !self.is_over() {
+            let Some(moment) = self.next_moment().filter(|moment| moment.at <= self.plan.until) else { break };
+            self.now = moment.at;
+            self.step(moment, sink)?;
+            inputs = inputs.wrapping_add(1);
+            if inputs.is_multiple_of(INPUTS_PER_LOOK) && look(&self.progress).is_break() {
+                interrupted = true;
+                break;
+            }
+        }
+        self.close(interrupted)
+    }
+
+    fn is_over(&self) -> bool {
+        self.workload.next().is_none()
+            && self.audit.is_all_finished()
+            && self.flight.is_empty()
+            && self.nics.iter().all(Nic::is_quiet)
+    }
+
+    fn next_moment(&self) -> Option<Moment> {
+        let wake = self.wakes.first().copied();
+        let arrival = self.flight.first_key_value().map(|(&(at, node, port, _), _)| Moment {
+            at,
+            phase: Phase::Arrival,
+            node,
+            unit: port.0,
+        });
+        let post = self.workload.next().map(|due| Moment { at: due.at, phase: Phase::Post, node: due.node, unit: 0 });
+        let injection = self.injector.next().map(|due| Moment {
+            at: due.at,
+            phase: Phase::Arrival,
+            node: due.node,
+            unit: due.port.0,
+        });
+        [wake, arrival, post, injection].into_iter().flatten().min()
+    }
+
+    fn step(&mut self, moment: Moment, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let node = moment.node;
+        // Arrivals and posts come from outside the nodes; all other phases are theirs.
+        let input = match moment.phase {
+            Phase::Arrival => self.arrival(moment, sink)?,
+            Phase::Post => self.workload.pop().map(|due| self.post(due)),
+            _ => Some(Input::Wake),
+        };
+        let input = input.expect("the moment came from something that is there");
+        self.nics[node.index()].handle_input(self.now, input);
+        while let Some(output) = self.nics[node.index()].poll_output() {
+            match output {
+                Output::Event(kind) => self.tell(node, kind, sink)?,
+                Output::Transmit(transmission) => self.transmit(node, transmission, sink)?,
+            }
+        }
+        self.note_wake(node);
+        Ok(())
+    }
+
+    /// The frame that arrives now: one in flight, or else one that a fault script injects.
+    fn arrival(&mut self, moment: Moment, sink: &mut dyn Sink) -> Result<Option<Input>, RunError> {
+        let in_flight = self.flight.first_entry().filter(|entry| {
+            let &(at, node, port, _) = entry.key();
+            (at, node, port.0) == (moment.at, moment.node, moment.unit)
+        });
+        if let Some(entry) = in_flight {
+            let Arrival { frame, wire_len } = entry.remove();
+            return Ok(Some(Input::Frame { frame, wire_len }));
+        }
+        let Some(Injected { hop, from, rule, frame }) = self.injector.pop() else { return Ok(None) };
+        let arrived = self.wires.carry(hop, &frame)?;
+        let wire_len = wire::model_len(&frame);
+        let packet = Packet::parse_with(&frame, IcrcCheck::Ignore);
+        let packet = packet.map_or(Headline::UNREADABLE, |packet| headline(&packet));
+        self.tell(from.node, EventKind::FrameInjected { port: from.port, rule, packet, frame }, sink)?;
+        Ok(Some(Input::Frame { frame: arrived, wire_len }))
+    }
+
+    fn note_wake(&mut self, node: NodeId) {
+        let wake = self.nics[node.index()].next_wake();
+        let moment = wake.map(|wake| Moment { at: wake.at, phase: wake.phase, node, unit: wake.unit });
+        let known = std::mem::replace(&mut self.wake_of[node.index()], moment);
+        if known != moment {
+            if let Some(known) = known {
+                self.wakes.remove(&known);
+            }
+            self.wakes.extend(moment);
+        }
+    }
+
+    /// Registers a message's memory at both ends, and makes the work request.
+    fn post(&mut self, due: Due) -> Input {
+        let post = &self.plan.posts[due.series];
+        let queue_pair = &self.plan.queue_pairs[post.queue_pair];
+        let (own, peer) = (queue_pair.ends[post.from_end], queue_pair.ends[1 - post.from_end]);
+        let registration = registration(due.message, post.size);
+        if queue_pair.implicit {
+            self.nics[own.node.index()].connect(connection(self.plan, queue_pair, post.from_end));
+        }
+        self.nics[own.node.index()].memory_mut().register_source(registration);
+        let target = self.nics[peer.node.index()].memory_mut();
+        target.register_target(registration);
+        if post.verb == Verb::Send {
+            target.post_receive(peer.qpn, registration);
+        }
+        self.audit.posted(due.message, own.node, peer.node);
+        let (local, remote) = (registration.key, registration.key);
+        let work =
+            WorkRequest { message: due.message, peer: peer.node, verb: post.verb, size: post.size, local, remote };
+        Input::Post { qpn: own.qpn, work }
+    }
+
+    /// The last bit of a frame has left a port: what the link's rules leave of it crosses the wire now, and arrives
+    /// after the link's Delay.
+    fn transmit(&mut self, node: NodeId, sent: Transmission, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let Transmission { port, packet, wire_len, transmission, message, frame } = sent;
+        let cable = self.cables[node.index()][port.index()];
+        let passing = Passing { packet, transmission, message, wire_len, frame: frame.clone() };
+        let journey = self.directions[cable.hop.index()].pass(self.now, passing);
+        for Leg { arrives_at, frame, wire_len } in journey.legs {
+            let frame = self.wires.carry(cable.hop, &frame)?;
+            self.flight.insert((arrives_at, cable.peer, cable.peer_port, self.flights), Arrival { frame, wire_len });
+            self.flights += 1;
+        }
+        let (fate, effects) = (journey.fate, journey.effects);
+        self.tell(node, EventKind::FrameSent { port, packet, wire_len, transmission, fate, effects, frame }, sink)
+    }
+
+    fn tell(&mut self, node: NodeId, kind: EventKind, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let event = Event { at: self.now, node, kind };
+        self.counters.record(&event)?;
+        self.ledger.record(&event)?;
+        sink.record(&event)?;
+        self.progress.now = self.now;
+        match event.kind {
+            EventKind::FrameSent { .. } => self.progress.frames += 1,
+            EventKind::PayloadWritten { payload, .. } => self.progress.delivered += payload,
+            EventKind::MessageDelivered { message, .. } => self.audit.delivered(self.now, message, &mut self.nics),
+            EventKind::MessageCompleted { message, .. } => self.audit.completed(self.now, message, &mut self.nics),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Closes the books.
+    fn close(mut self, interrupted: bool) -> Result<Outcome, RunError> {
+        self.wires.finish()?;
+        let mut unfinished: Vec<_> = self.audit.unfinished().collect();
+        let is_finished = self.is_over();
+        while let Some(due) = self.workload.pop() {
+            unfinished.push(due.message);
+        }
+        unfinished.sort_unstable();
+        for nic in &self.nics {
+            let Holdings { egress_frames, egress_octets, segments, received_payload, partial_payload } = nic.holdings();
+            self.ledger.hold(Account::EgressFrames, egress_frames);
+            self.ledger.hold(Account::EgressOctets, egress_octets);
+            self.ledger.hold(Account::Segments, segments);
+            self.ledger.hold(Account::ReceivedPayload, received_payload);
+            self.ledger.hold(Account::DeliveredPayload, partial_payload);
+        }
+        let held: usize = self.directions.iter().map(link::Direction::held_count).sum();
+        self.ledger.hold(Account::LinkFrames, (self.flight.len() + held) as u64);
+        self.ledger.hold(Account::Messages, self.audit.uncompleted());
+        self.ledger.check()?;
+        let faults = self.fault_reports();
+        Ok(Outcome {
+            end: if is_finished { self.audit.last_finish() } else { self.now },
+            interrupted,
+            unfinished,
+            mismatches: self.audit.mismatches().to_vec(),
+            compared: self.audit.compared(),
+            progress: self.progress,
+            counters: self.counters,
+            ledger: self.ledger,
+            foreign: self.wires.foreign().clone(),
+            faults,
+        })
+    }
+}
+
+impl Engine<'_> {
+    fn fault_reports(&self) -> Vec<RuleReport> {
+        let mut reports: Vec<_> = (0..self.plan.faults.len())
+            .map(|rule| {
+                let injected = self.injector.injected(RuleId(rule as u16));
+                RuleReport { matched: injected, fired: injected, stuck: 0 }
+            })
+            .collect();
+        for (rule, report) in self.directions.iter().flat_map(link::Direction::reports) {
+            reports[rule.index()] = report;
+        }
+        reports
+    }
+}
+
+/// One end's view of a connection.
+fn connection(plan: &Plan, queue_pair: &QueuePairPlan, end: usize) -> Connection {
+    let (own, peer) = (queue_pair.ends[end], queue_pair.ends[1 - end]);
+    Connection {
+        qpn: own.qpn,
+        peer_qpn: peer.qpn,
+        peer_address: plan.nics[peer.node.index()].address,
+        initial_psn: own.initial_psn,
+        peer_initial_psn: peer.initial_psn,
+        data_class: own.data_class,
+        control_class: own.control_class,
+    }
+}
+
+fn series(plan: &Plan, post: &PostPlan) -> Series {
+    let node = plan.queue_pairs[post.queue_pair].ends[post.from_end].node;
+    Series { node, first_at: post.at, every: post.every, count: post.count }
+}
+
+/// Where the frames of every port go, by node and port.
+fn cables(plan: &Plan) -> Vec<Vec<Cable>> {
+    let mut cables: Vec<Vec<(PortId, Cable)>> = plan.nics.iter().map(|_| Vec::new()).collect();
+    for (link_index, link) in (0..).zip(&plan.links) {
+        for from_end in 0..2 {
+            let (own, peer) = (link.ends[from_end], link.ends[1 - from_end]);
+            let hop = Hop::new(link_index, from_end as u32);
+            let cable = Cable { hop, peer: peer.node, peer_port: peer.port };
+            cables[own.node.index()].push((own.port, cable));
+        }
+    }
+    cables
+        .into_iter()
+        .map(|mut ports| {
+            ports.sort_by_key(|(port, _)| *port);
+            ports.into_iter().map(|(_, cable)| cable).collect()
+        })
+        .collect()
+}
+
+/// Every direction of every link, by hop, with the rules on it.
+fn directions(plan: &Plan) -> Vec<link::Direction> {
+    let ends = plan.links.iter().flat_map(|link| link.ends);
+    let mut directions: Vec<_> = ends.map(|end| link::Direction::new(end.delay)).collect();
+    for (id, fault) in (0..).zip(&plan.faults) {
+        if let FaultKind::Rule(rule) = &fault.kind {
+            let hop = Hop::new(fault.link as u32, fault.from_end as u32);
+            let rng = Rng::named(plan.seed, &format!("fault/{}", fault.name));
+            directions[hop.index()].arm(RuleId(id), rule.clone(), rng);
+        }
+    }
+    directions
+}
