@@ -4,14 +4,13 @@
 
 use std::ops::Range;
 
-use super::attributes::PerClass;
 use super::diagnostics::{Diagnostic, Report};
 use super::network::Network;
 use super::plan::QueuePairEnd;
 use super::traffic::{QueuePair, Traffic};
 use crate::base::{Class, Octets, Rate, Share, Span};
 use crate::nic::PcieSide;
-use crate::port::Scheduling;
+use crate::port::{PerClass, Scheduling};
 use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, FRAMING};
 
 /// What every PCIe transfer of up to 512 octets adds (model.md §2.1).

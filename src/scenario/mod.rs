@@ -29,7 +29,7 @@ use core::net::Ipv4Addr;
 use toml::de::DeTable;
 
 use crate::base::{Instant, Span};
-use crate::nic::{self, Address};
+use crate::nic::Address;
 use crate::wire::MacAddr;
 use diagnostics::Report;
 use document::{Entry, Table};
@@ -197,7 +197,7 @@ fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: N
     let nics = network.nodes.into_iter().enumerate().map(|(index, node)| NicPlan {
         name: node.name,
         address: address(index),
-        config: nic::Config { control_class: node.settings.control_class, ..node.settings.nic },
+        config: node.settings.nic,
     });
     Plan {
         name: scenario.name,
