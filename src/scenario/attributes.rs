@@ -5,13 +5,10 @@
 
 use crate::base::{Class, Octets, Rate, Share, Span};
 use crate::nic;
-use crate::port::Scheduling;
+use crate::port::{PerClass, Scheduling};
 
 use super::components::{EGRESS, INGRESS, NIC, PCIE, RUN};
 use super::plan::Records;
-
-/// A value per class.
-pub(super) type PerClass<T> = [T; Class::COUNT];
 
 /// One attribute of a scenario.
 #[derive(Debug)]
@@ -62,26 +59,13 @@ pub(super) enum Place {
 pub(super) struct Settings {
     pub nic: nic::Config,
     pub data_class: Class,
-    pub control_class: Class,
     pub buffer_stats: bool,
     pub records: Records,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        const fn class(class: u8) -> Class {
-            match Class::new(class) {
-                Some(class) => class,
-                None => unreachable!(),
-            }
-        }
-        Self {
-            nic: nic::Config::default(),
-            data_class: class(0),
-            control_class: class(1),
-            buffer_stats: false,
-            records: Records::default(),
-        }
+        Self { nic: nic::Config::default(), data_class: Class::DATA, buffer_stats: false, records: Records::default() }
     }
 }
 
@@ -120,9 +104,9 @@ pub fn attributes() -> impl Iterator<Item = &'static Attribute> {
     [&NIC, &EGRESS, &INGRESS, &PCIE, &RUN].into_iter().flat_map(|component| component.attributes.iter().copied())
 }
 
-/// The table in which `name` is an attribute, as a header.
-pub(super) fn table_of(name: &str) -> Option<String> {
-    attributes()
-        .find(|attribute| attribute.name == name || attribute.seed_name == Some(name))
-        .map(|attribute| format!("[{}]", attribute.table))
+/// The header of the table in which `name` is an attribute; `node` is `nodes.NAME.` where a node is described.
+pub(super) fn table_of(name: &str, node: &str) -> Option<String> {
+    let is_named = |attribute: &&Attribute| attribute.name == name || attribute.seed_name == Some(name);
+    let table = attributes().find(is_named)?.table;
+    Some(if table.starts_with("nic") { format!("[{node}{table}]") } else { format!("[{table}]") })
 }

@@ -56,7 +56,7 @@ attributes! { "nic", "":
         "Whether data is ECT(0) and congestion notifications slow queue pairs down."
     DATA_TC "rdma_data_packet_tc" "RdmaDataPacketTC" = "0" in ANY, Class data_class;
         "Traffic class of data packets, unless a queue pair says otherwise."
-    CONTROL_TC "rdma_control_packet_tc" "RdmaControlPacketTC" = "1" in ANY, Class control_class;
+    CONTROL_TC "rdma_control_packet_tc" "RdmaControlPacketTC" = "1" in ANY, Class nic.control_class;
         "Traffic class of acknowledgements, unless a queue pair says otherwise."
     PAD_TO_MODEL "pad_to_model" "" = "false" in ANY, Flag nic.pad_to_model;
         "Pads control frames on the wire to the size the model counts."

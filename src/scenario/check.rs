@@ -4,13 +4,13 @@
 
 use std::ops::Range;
 
-use super::attributes::PerClass;
 use super::diagnostics::{Diagnostic, Report};
 use super::network::Network;
+use super::plan::QueuePairEnd;
 use super::traffic::{QueuePair, Traffic};
 use crate::base::{Class, Octets, Rate, Share, Span};
 use crate::nic::PcieSide;
-use crate::port::Scheduling;
+use crate::port::{PerClass, Scheduling};
 use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, FRAMING};
 
 /// What every PCIe transfer of up to 512 octets adds (model.md §2.1).
@@ -234,61 +234,84 @@ fn pool(shares: &PerClass<Share>, class: usize, total: Octets) -> Octets {
     shares[class].floor_of(total)
 }
 
-/// The classes of what one end sends have the pools they need, at both ends.
+/// Data packets go from the sender to the receiver, control packets back.
+#[derive(Clone, Copy)]
+enum Kind {
+    Data,
+    Control,
+}
+
+/// A pool that packets of one kind need at one node.
+struct Need<'q> {
+    kind: Kind,
+    class: Class,
+    node: usize,
+    buffer: &'static str,
+    pool: Octets,
+    /// Of one packet.
+    octets: Octets,
+    /// Where the queue pair gives the class.
+    given: &'q Option<Range<usize>>,
+}
+
+/// The classes of what one end sends, and of what answers it, have the pools they need at both ends.
 fn classes(network: &Network, queue_pair: &QueuePair, sender: usize, report: &mut Report) {
-    const EGRESS: [&str; 2] = ["egress_buffer.pool_allocation_vector", "egress_buffer.total_buffer_size"];
-    const INGRESS: [&str; 2] = ["ingress_buffer.pool_allocation_vector", "ingress_buffer.total_buffer_size"];
-    let receiver = 1 - sender;
-    let ends = [sender, receiver].map(|end| &queue_pair.plan.ends[end]);
-    let nodes = ends.map(|end| end.node.index());
-    let [from, to] = nodes.map(|node| &network.nodes[node].settings.nic);
-    let data = ends[0].data_class;
-    let control = ends[1].control_class;
-    let packet = from.mss + DATA_OVERHEAD;
-    let mut require = |what: &str,
-                       class: Class,
-                       end: usize,
-                       egress: bool,
-                       have: Octets,
-                       need: Octets,
-                       given: &Option<Range<usize>>| {
-        let node = nodes[usize::from(end != sender)];
-        let slots = if egress { &EGRESS } else { &INGRESS };
-        let class_slot = if what == "data" { "rdma_data_packet_tc" } else { "rdma_control_packet_tc" };
-        if have >= need || !network.are_sound(node, slots) || !network.are_sound(node, &["mss", class_slot]) {
+    let [from, to] = [sender, 1 - sender].map(|end| &queue_pair.plan.ends[end]);
+    let egress = |kind, end: &QueuePairEnd, class: Class, octets, given| {
+        let buffer = &network.nodes[end.node.index()].settings.nic.egress;
+        let pool = pool(&buffer.shares, class.index(), buffer.total);
+        Need { kind, class, node: end.node.index(), buffer: "egress_buffer", pool, octets, given }
+    };
+    let ingress = |kind, end: &QueuePairEnd, class: Class, octets, given| {
+        let buffer = &network.nodes[end.node.index()].settings.nic.ingress;
+        let pool = pool(&buffer.shares, class.index(), buffer.total);
+        Need { kind, class, node: end.node.index(), buffer: "ingress_buffer", pool, octets, given }
+    };
+    let packet = network.nodes[from.node.index()].settings.nic.mss + DATA_OVERHEAD;
+    let (data, data_given) = (from.data_class, &queue_pair.data_class_spans[sender]);
+    let (control, control_given) = (to.control_class, &queue_pair.control_class_spans[1 - sender]);
+    for need in [
+        egress(Kind::Data, from, data, packet, data_given),
+        ingress(Kind::Data, to, data, packet - FRAMING, data_given),
+        // Acknowledgements are queued even when their pool is full (model.md T12), but it has to exist.
+        egress(Kind::Control, to, control, Octets::new(1), control_given),
+        ingress(Kind::Control, from, control, ACK_WIRE_LEN - FRAMING, control_given),
+    ] {
+        if need.pool < need.octets && network.are_sound(from.node.index(), &["mss"]) {
+            need.refuse(network, queue_pair, report);
+        }
+    }
+}
+
+impl Need<'_> {
+    fn refuse(&self, network: &Network, queue_pair: &QueuePair, report: &mut Report) {
+        let (kind, class_slot) = match self.kind {
+            Kind::Data => ("data", "rdma_data_packet_tc"),
+            Kind::Control => ("control", "rdma_control_packet_tc"),
+        };
+        let Self { class, node, buffer, pool, octets, .. } = *self;
+        let slots = [format!("{buffer}.pool_allocation_vector"), format!("{buffer}.total_buffer_size")];
+        let slots = slots.each_ref().map(String::as_str);
+        if !network.are_sound(node, &slots) || !network.are_sound(node, &[class_slot]) {
             return;
         }
-        let buffer = if egress { "egress" } else { "ingress" };
-        let place = given.clone().or_else(|| network.origin(node, slots));
-        let place =
-            place.or_else(|| network.origin(node, &[class_slot])).or_else(|| network.origin(nodes[0], &["mss"]));
+        let place = self.given.clone().or_else(|| network.origin(node, &slots));
+        let place = place.or_else(|| network.origin(node, &[class_slot, "mss"]));
+        let has = if pool.is_zero() { "no pool".to_owned() } else { format!("only {pool}") };
         let name = &network.nodes[node].name;
-        let pools = if have.is_zero() { "no pool".to_owned() } else { format!("only {have}") };
         report.push(
             Diagnostic::error(
                 place.unwrap_or_else(|| queue_pair.span.clone()),
                 format!(
-                    "{what} packets of queue pair `{}` travel in class {class}, which has {pools} in the {buffer} buffer \
-                     of `{name}`",
+                    "{kind} packets of queue pair `{}` have class {class}, which has {has} in the {buffer} of `{name}`",
                     queue_pair.plan.name
                 ),
             )
-            .label(format!("one packet needs {need}"))
+            .label(format!("one packet needs {octets}"))
             .help(format!(
-                "choose a class with a large enough pool, or change `pool_allocation_vector` or `total_buffer_size` \
-                 in [nodes.{name}.nic.{buffer}_buffer]"
+                "choose a class with a large enough pool, or give class {class} a larger one: \
+                 `pool_allocation_vector` and `total_buffer_size` in [nodes.{name}.nic.{buffer}]"
             )),
         );
-    };
-    let given = &queue_pair.data_class_spans[sender];
-    let have = pool(&from.egress.shares, data.index(), from.egress.total);
-    require("data", data, sender, true, have, packet, given);
-    let have = pool(&to.ingress.shares, data.index(), to.ingress.total);
-    require("data", data, receiver, false, have, packet - FRAMING, given);
-    let given = &queue_pair.control_class_spans[receiver];
-    let have = pool(&to.egress.shares, control.index(), to.egress.total);
-    // Acknowledgements are queued even when their pool is full (model.md T12), but it has to exist.
-    require("control", control, receiver, true, have, Octets::new(1), given);
-    let have = pool(&from.ingress.shares, control.index(), from.ingress.total);
-    require("control", control, sender, false, have, ACK_WIRE_LEN - FRAMING, given);
+    }
 }

@@ -5,8 +5,10 @@ use std::ops::{Deref, Range};
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
-/// Errors after this many are only counted: nobody reads more, and a hostile file must not make us write a book.
+/// Errors after this many are only counted, and so are warnings: nobody reads more, and a hostile file must not make us write a book.
 const SHOWN_MAX: usize = 100;
+/// Longer texts are cut: they repeat what the file says, which may be anything.
+const TEXT_MAX: usize = 600;
 /// Longer lines are cut around what is wrong: a generated file may be one line.
 const LINE_MAX: usize = 200;
 
@@ -182,28 +184,42 @@ impl std::error::Error for Diagnostics {}
 #[derive(Debug, Default)]
 pub(super) struct Report {
     list: Vec<Diagnostic>,
-    omitted: usize,
+    /// Kept ones of each severity: many warnings leave room for the error that stops the run.
     errors: usize,
+    warnings: usize,
+    omitted: usize,
 }
 
 impl Report {
     /// Says it once: defaults that many nodes share are checked for each of them.
-    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+    pub(super) fn push(&mut self, mut diagnostic: Diagnostic) {
+        for text in [&mut diagnostic.message, &mut diagnostic.label, &mut diagnostic.help] {
+            text.truncate(floor_char(text, TEXT_MAX));
+        }
         let same = |other: &Diagnostic| other.span == diagnostic.span && other.message == diagnostic.message;
         if self.list.iter().any(same) {
             return;
         }
-        self.errors += usize::from(diagnostic.severity == Severity::Error);
-        if self.list.len() < SHOWN_MAX {
+        let kept = match diagnostic.severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        if *kept < SHOWN_MAX {
+            *kept += 1;
             self.list.push(diagnostic);
         } else {
             self.omitted += 1;
         }
     }
 
-    /// Whether a further remark would only be counted: its suggestions are not worth working out.
+    /// Counts errors that are not worth saying once [`Report::is_full`].
+    pub(super) fn omit(&mut self, errors: usize) {
+        self.omitted += errors;
+    }
+
+    /// Whether a further error would only be counted: its suggestions are not worth working out.
     pub(super) fn is_full(&self) -> bool {
-        self.list.len() >= SHOWN_MAX
+        self.errors >= SHOWN_MAX
     }
 
     pub(super) fn has_errors(&self) -> bool {
@@ -276,6 +292,8 @@ mod tests {
         let all = report(&text, (0..300).map(|at| Diagnostic::error(at..at + 1, "no")));
         assert_eq!((all.len(), all.omitted()), (SHOWN_MAX, 300 - SHOWN_MAX));
         assert!(all.render(false).ends_with("200 more not shown\n"));
+        let warned = (0..300).map(|at| Diagnostic::warning(at..at + 1, "hm")).chain([Diagnostic::error(0..1, "no")]);
+        assert!(report(&text, warned).has_errors(), "warnings do not crowd an error out");
         let once = report(&text, (0..300).map(|_| Diagnostic::error(3..4, "no")));
         assert_eq!((once.len(), once.omitted()), (1, 0));
     }

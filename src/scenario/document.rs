@@ -192,6 +192,8 @@ pub(super) fn shortened(text: &str) -> String {
 /// The candidate that `name` was probably meant to be: the same but for case and `_`, or with few letters different.
 pub(super) fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const LENGTH_MAX: usize = 64;
+    /// Of a scenario with more names, the first ones have to do.
+    const CANDIDATES_MAX: usize = 1_000;
     if name.len() > LENGTH_MAX {
         return None;
     }
@@ -199,25 +201,30 @@ pub(super) fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c s
     let name = plain(name);
     candidates
         .into_iter()
+        .take(CANDIDATES_MAX)
         .map(|candidate| (distance(&name, &plain(candidate)), candidate))
         .filter(|(distance, _)| *distance <= (name.len() / 3).max(1))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Letters to insert, remove or replace to make one out of the other (Levenshtein).
+/// Letters to insert, remove, replace or swap with their neighbour to make one out of the other.
 fn distance(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+        let mut row = vec![i + 1];
         for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+            let replaced = last[j] + usize::from(x != y);
+            let mut least = replaced.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
@@ -231,6 +238,8 @@ mod tests {
         assert_eq!(nearest("datarates", names), Some("data_rate"));
         assert_eq!(nearest("dely", names), Some("delay"));
         assert_eq!(nearest("mssx", names), Some("mss"));
+        assert_eq!(nearest("msst", names), Some("mss"));
+        assert_eq!(nearest("edlay", names), Some("delay"));
         assert_eq!(nearest("colour", names), None);
         assert_eq!(nearest("", names), None);
         assert_eq!(distance(&['k', 'i', 't', 't', 'e', 'n'], &['s', 'i', 't', 't', 'i', 'n', 'g']), 3);

@@ -29,10 +29,10 @@ use core::net::Ipv4Addr;
 use toml::de::DeTable;
 
 use crate::base::{Instant, Span};
-use crate::nic::{self, Address};
+use crate::nic::Address;
 use crate::wire::MacAddr;
 use diagnostics::Report;
-use document::Table;
+use document::{Entry, Table};
 use network::Network;
 use traffic::Traffic;
 
@@ -87,13 +87,19 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
         return None;
     }
     let (document, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
+    for (index, error) in errors.iter().enumerate() {
+        if report.is_full() {
+            report.omit(errors.len() - index);
+            break;
+        }
         let span = error.span().unwrap_or(text.len()..text.len());
-        report.push(
-            Diagnostic::error(span, error.message().to_owned())
-                .label("not TOML")
-                .help("a scenario is a TOML file: [tables] with `key = value` lines, strings in quotation marks"),
-        );
+        let (label, help) = match error.message() {
+            "duplicate key" => ("given a second time", "give each key and each [table] once; [[tables]] can repeat"),
+            _ => {
+                ("not TOML", "a scenario is a TOML file: [tables] with `key = value` lines, strings in quotation marks")
+            }
+        };
+        report.push(Diagnostic::error(span, error.message().to_owned()).label(label).help(help));
     }
     if !errors.is_empty() {
         // What is left of the document would only lead to conclusions that mislead.
@@ -105,7 +111,7 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     let network = Network::read(&mut root, report);
     let traffic = Traffic::read(&mut root, &network, until, report);
     root.refuse_later(LATER, report);
-    root.finish(attributes::table_of, report);
+    root.finish(|name| attributes::table_of(name, ""), report);
     check::all(&network, &traffic, report);
     Some(assemble(scenario, until, records, network, traffic))
 }
@@ -162,23 +168,27 @@ fn read_run(root: &mut Table<'_>, report: &mut Report) -> (Instant, Records) {
     let mut until = UNTIL;
     let mut settings = attributes::Settings::default();
     if let Some(mut table) = root.take("run").and_then(|entry| Table::read(&entry, "[run]", report)) {
-        if let Some(entry) = table.take("until")
-            && let Some(span) = values::span(&entry, report)
-        {
-            if span == Span::ZERO {
-                report.push(
-                    Diagnostic::error(entry.value.span(), "a run that ends at 0 does nothing")
-                        .label("zero")
-                        .help("write how long it may take at most in emulated time: until = \"10s\""),
-                );
-            } else {
-                until = span;
-            }
+        if let Some(entry) = table.take("until") {
+            // If it is refused, no post is refused for coming after it.
+            until = read_until(&entry, report).unwrap_or(Span::from_ps(u64::MAX));
         }
         settings::apply_among(&components::RUN, &mut table, &mut settings, report);
-        table.finish(attributes::table_of, report);
+        table.finish(|name| attributes::table_of(name, ""), report);
     }
     (Instant::ZERO + until, settings.records)
+}
+
+fn read_until(entry: &Entry<'_>, report: &mut Report) -> Option<Span> {
+    let span = values::span(entry, report)?;
+    if span == Span::ZERO {
+        report.push(
+            Diagnostic::error(entry.value.span(), "a run that ends at 0 does nothing")
+                .label("zero")
+                .help("write how long it may take at most, in emulated time: until = \"10s\""),
+        );
+        return None;
+    }
+    Some(span)
 }
 
 fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: Network, traffic: Traffic) -> Plan {
@@ -187,7 +197,7 @@ fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: N
     let nics = network.nodes.into_iter().enumerate().map(|(index, node)| NicPlan {
         name: node.name,
         address: address(index),
-        config: nic::Config { control_class: node.settings.control_class, ..node.settings.nic },
+        config: node.settings.nic,
     });
     Plan {
         name: scenario.name,

@@ -51,7 +51,7 @@ impl Network {
     pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Self {
         let mut settings = Settings::default();
         let nic = root.take("nic").and_then(|entry| Table::read(&entry, "[nic]", report));
-        let defaults = nic.map(|table| apply(&components::NIC, table, &mut settings, report)).unwrap_or_default();
+        let defaults = nic.map(|table| apply(&components::NIC, table, "", &mut settings, report)).unwrap_or_default();
         let mut network =
             Self { nodes: Vec::new(), links: Vec::new(), links_refused: false, defaults, by_name: BTreeMap::new() };
         network.read_nodes(root, &settings, report);
@@ -98,12 +98,9 @@ impl Network {
         if let Some(mut table) = Table::read(entry, format!("[{header}]"), report) {
             let nic = table.take("nic").and_then(|entry| Table::read(&entry, format!("[{header}.nic]"), report));
             if let Some(nic) = nic {
-                node.origins = apply(&components::NIC, nic, &mut node.settings, report);
+                node.origins = apply(&components::NIC, nic, &format!("{header}."), &mut node.settings, report);
             }
-            table.finish(
-                |name| attributes::table_of(name).map(|table| table.replacen('[', &format!("[{header}."), 1)),
-                report,
-            );
+            table.finish(|name| attributes::table_of(name, &format!("{header}.")), report);
         }
         self.by_name.insert(node.name.clone(), self.nodes.len());
         self.nodes.push(node);

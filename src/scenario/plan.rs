@@ -80,6 +80,7 @@ pub struct LinkEnd {
 /// A reliable connection between two NICs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuePairPlan {
+    /// As in the file; `from->to` for an implicit one, which no name in a file can be.
     pub name: String,
     pub ends: [QueuePairEnd; 2],
     /// Made by the first post or packet instead of a connection (model.md T3): both ends have the same number.

@@ -39,15 +39,17 @@ struct Assignment<'d> {
 
 /// Applies every attribute of `table` to `settings`, and refuses what is none.
 ///
+/// `node` is `nodes.NAME.` where a node is described, for messages.
 /// An attribute of one PCIe side comes before that of both, wherever they stand.
 pub(super) fn apply(
     component: &'static Component,
     table: Table<'_>,
+    node: &str,
     settings: &mut Settings,
     report: &mut Report,
 ) -> Origins {
     let mut found = Vec::new();
-    collect(component, table, &mut found, report);
+    collect(component, table, node, &mut found, report);
     found.sort_by_key(|assignment| std::cmp::Reverse(assignment.attribute.slots.len()));
     let mut origins = Origins::default();
     for Assignment { attribute, entry } in &found {
@@ -63,13 +65,14 @@ pub(super) fn apply(
 fn collect<'d>(
     component: &'static Component,
     mut table: Table<'d>,
+    node: &str,
     found: &mut Vec<Assignment<'d>>,
     report: &mut Report,
 ) {
     collect_attributes(component, &mut table, found);
     table.refuse_later(component.later, report);
-    collect_parts(component, &mut table, found, report);
-    table.finish(table_of, report);
+    collect_parts(component, &mut table, node, found, report);
+    table.finish(|name| table_of(name, node), report);
 }
 
 /// Takes the attributes of `component` that stand directly in `table`.
@@ -84,6 +87,7 @@ fn collect_attributes<'d>(component: &'static Component, table: &mut Table<'d>, 
 fn collect_parts<'d>(
     component: &'static Component,
     table: &mut Table<'d>,
+    node: &str,
     found: &mut Vec<Assignment<'d>>,
     report: &mut Report,
 ) {
@@ -95,7 +99,7 @@ fn collect_parts<'d>(
             let Some(entry) = entry else { continue };
             let header = format!("{}.{name}]", table.name.trim_end_matches(']'));
             if let Some(table) = Table::read(&entry, header, report) {
-                collect(part, table, found, report);
+                collect(part, table, node, found, report);
             }
         }
     }

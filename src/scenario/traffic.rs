@@ -120,7 +120,7 @@ impl Traffic {
                 qpn: qpns[end].as_ref().map_or(FIRST_QPN, |(qpn, _)| *qpn),
                 initial_psn: psns[end].as_ref().map_or(Psn::default(), |(psn, _)| *psn),
                 data_class: data[end].as_ref().map_or(settings.data_class, |(class, _)| *class),
-                control_class: control[end].as_ref().map_or(settings.control_class, |(class, _)| *class),
+                control_class: control[end].as_ref().map_or(settings.nic.control_class, |(class, _)| *class),
             }
         };
         QueuePair {
@@ -308,7 +308,7 @@ impl Traffic {
             qpn,
             initial_psn: Psn::default(),
             data_class,
-            control_class: network.nodes[node].settings.control_class,
+            control_class: network.nodes[node].settings.nic.control_class,
         };
         let name = format!("{}->{}", network.nodes[from].name, network.nodes[to].name);
         let index = self.queue_pairs.len();

@@ -4,12 +4,11 @@ use std::ops::Range;
 
 use toml::de::{DeInteger, DeValue};
 
-use super::attributes::PerClass;
 use super::diagnostics::{Diagnostic, Report};
 use super::document::{Entry, Value, kind, shortened};
 use super::quantity::{self, Problem, Quantity, QuantityError};
 use crate::base::{Class, Octets, Rate, Share, Span};
-use crate::port::Scheduling;
+use crate::port::{PerClass, Scheduling};
 
 pub(super) fn string<'d>(entry: &Entry<'d>, report: &mut Report) -> Option<&'d str> {
     match entry.value.get_ref() {
