@@ -14,6 +14,8 @@ mod verdict;
 mod wires;
 
 #[cfg(test)]
+mod loss_tests;
+#[cfg(test)]
 mod tests;
 
 pub use audit::{MessageAudit, Mismatch};

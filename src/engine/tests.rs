@@ -14,7 +14,7 @@ use crate::wire::{MacAddr, Verb};
 
 /// Keeps every event.
 #[derive(Default)]
-struct Log(Vec<Event>);
+pub struct Log(pub Vec<Event>);
 
 impl Sink for Log {
     fn record(&mut self, event: &Event) -> std::io::Result<()> {
@@ -25,25 +25,25 @@ impl Sink for Log {
 
 impl Log {
     /// Times of the events that `pick` picks.
-    fn times(&self, mut pick: impl FnMut(&EventKind) -> bool) -> Vec<u64> {
+    pub fn times(&self, mut pick: impl FnMut(&EventKind) -> bool) -> Vec<u64> {
         self.0.iter().filter(|event| pick(&event.kind)).map(|event| event.at.ps()).collect()
     }
 
-    fn completed(&self, message: u32) -> u64 {
+    pub fn completed(&self, message: u32) -> u64 {
         self.times(|kind| matches!(kind, EventKind::MessageCompleted { message: m, .. } if m.0 == message))[0]
     }
 
-    fn delivered(&self, message: u32) -> u64 {
+    pub fn delivered(&self, message: u32) -> u64 {
         self.times(|kind| matches!(kind, EventKind::MessageDelivered { message: m, .. } if m.0 == message))[0]
     }
 
-    fn sent(&self, packet_kind: PacketKind) -> Vec<u64> {
+    pub fn sent(&self, packet_kind: PacketKind) -> Vec<u64> {
         self.times(|kind| matches!(kind, EventKind::FrameSent { packet, .. } if packet.kind == packet_kind))
     }
 }
 
-const A: NodeId = NodeId(0);
-const B: NodeId = NodeId(1);
+pub const A: NodeId = NodeId(0);
+pub const B: NodeId = NodeId(1);
 
 fn nic_plan(number: u8) -> NicPlan {
     NicPlan {
@@ -54,7 +54,7 @@ fn nic_plan(number: u8) -> NicPlan {
 }
 
 /// Two NICs, `queue_pairs` connections, nothing posted.
-fn pair(queue_pairs: u32) -> Plan {
+pub fn pair(queue_pairs: u32) -> Plan {
     let end = |node, qpn| QueuePairEnd {
         node,
         qpn: Qpn::new(qpn).unwrap(),
@@ -79,7 +79,7 @@ fn pair(queue_pairs: u32) -> Plan {
     }
 }
 
-fn write(queue_pair: usize, size: u64) -> PostPlan {
+pub fn write(queue_pair: usize, size: u64) -> PostPlan {
     PostPlan {
         at: Instant::ZERO,
         queue_pair,
@@ -91,7 +91,7 @@ fn write(queue_pair: usize, size: u64) -> PostPlan {
     }
 }
 
-fn run(plan: &Plan) -> (Outcome, Log) {
+pub fn run(plan: &Plan) -> (Outcome, Log) {
     let mut wires = MemoryWires::default();
     let mut log = Log::default();
     let outcome = Engine::new(plan, &mut wires)
