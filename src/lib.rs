@@ -16,6 +16,7 @@ pub mod base;
 #[doc(hidden)]
 pub mod cli;
 pub mod engine;
+mod facade;
 pub mod io;
 pub mod link;
 pub mod netns;
@@ -26,3 +27,5 @@ pub mod scenario;
 pub mod trace;
 pub mod wire;
 pub mod workload;
+
+pub use facade::{Error, Run, Scenario};

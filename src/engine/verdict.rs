@@ -52,6 +52,18 @@ impl Outcome {
     }
 }
 
+impl Shortcoming {
+    /// Where in time to look for it.
+    pub fn at(&self) -> Option<Instant> {
+        match self {
+            Self::Interrupted(at) => Some(*at),
+            Self::Unfinished { .. } | Self::Corrupted(_) | Self::FaultNeverFired { .. } | Self::FramesStuck { .. } => {
+                None
+            }
+        }
+    }
+}
+
 impl fmt::Display for Shortcoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
