@@ -22,6 +22,7 @@ mod generate;
 mod host_memory;
 mod pcie;
 mod queue_pair;
+pub mod rate;
 mod ready_queue;
 mod receive;
 mod requester;

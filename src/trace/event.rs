@@ -212,6 +212,22 @@ impl Headline {
     };
 }
 
+/// What moved the rate of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateCause {
+    /// Congestion: a share of the current rate was taken.
+    Cut,
+    /// Congestion late in a recovery: target and current rate went down by a step.
+    AdditiveReduction,
+    /// Half the way back to the target.
+    FastRecovery,
+    /// The target went up by a step, the current rate half the way to it.
+    AdditiveIncrease,
+    /// The same in larger steps.
+    HyperIncrease,
+}
+
 /// Where a frame waits at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "queue", content = "queue_class", rename_all = "snake_case")]
