@@ -135,6 +135,7 @@ impl DcqcnNvidia {
         self.increase_at = Some(now + self.config.increase_timer);
         if self.cut_at.is_none() && from_gbps(self.current) >= from_gbps(self.maximum) {
             self.current = self.line;
+            self.target = self.line;
             self.limited_since = None;
             self.increase_at = None;
         }

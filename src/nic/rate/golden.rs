@@ -1,7 +1,6 @@
 //! The reference model's traces, step for step: rates to 6 decimals, estimates to 9.
 
 use super::*;
-use crate::base::Span;
 
 const LOOPS: [(&str, &str); 5] = [
     ("s1", include_str!("../../../tests/data/congestion/scala_s1_single_cnp.csv")),
@@ -159,25 +158,5 @@ fn dcqcn_as_nvidia_parameterises_it() {
         }
         let state = [nine(own_alpha), gbps(it.current()), gbps(it.target()), it.stage().to_string()];
         assert_eq!(state, [alpha, current, target, stage], "{t_us} {event}");
-    }
-}
-
-/// With every controller at the same instants: what it allows is its current rate in whole bit/s, and no less than 1.
-#[test]
-fn a_controller_allows_its_current_rate_while_congested_and_the_line_rate_otherwise() {
-    let line = Rate::from_gbps(400);
-    for control in [CongestionControl::EcnLoop, CongestionControl::DcqcnPaper, CongestionControl::DcqcnNvidia] {
-        let mut it = Controller::new(&CongestionConfig { control, ..CongestionConfig::default() }, line);
-        assert!(it.reacts());
-        it.on_data_sent(Instant::ZERO, Octets::new(4_154));
-        assert_eq!(it.allowed_rate(), line);
-        it.on_cnp(Instant::ZERO);
-        it.on_timer(Instant::ZERO + Span::from_us(4));
-        assert!(it.is_congested() && it.allowed_rate() < line, "{control:?}");
-        assert_eq!(it.allowed_rate(), it.current_rate());
-        while let Some(now) = it.next_timer() {
-            it.on_timer(now);
-        }
-        assert_eq!((it.is_congested(), it.allowed_rate()), (false, line), "{control:?}");
     }
 }

@@ -154,6 +154,7 @@ fn fraction(share: Share) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Span;
 
     #[test]
     fn a_rate_becomes_whole_bits_per_second_by_rounding_half_up() {
@@ -181,6 +182,82 @@ mod tests {
             assert_eq!(rate.on_cnp(Instant::ZERO), None);
             assert!(!rate.reacts());
             assert_eq!((rate.is_congested(), rate.next_timer(), rate.allowed_rate()), (false, None, line));
+        }
+    }
+
+    #[test]
+    fn a_controller_allows_its_current_rate_while_congested_and_the_line_rate_otherwise() {
+        let line = Rate::from_gbps(400);
+        for control in CONTROLS {
+            let mut it = controller(control);
+            assert!(it.reacts());
+            it.on_data_sent(Instant::ZERO, Octets::new(4_154));
+            assert_eq!(it.allowed_rate(), line);
+            it.on_cnp(Instant::ZERO);
+            it.on_timer(Instant::ZERO + Span::from_us(4));
+            assert!(it.is_congested() && it.allowed_rate() < line, "{control:?}");
+            assert_eq!(it.allowed_rate(), it.current_rate());
+            while let Some(now) = it.next_timer() {
+                it.on_timer(now);
+            }
+            assert_eq!((it.is_congested(), it.allowed_rate()), (false, line), "{control:?}");
+        }
+    }
+
+    const CONTROLS: [CongestionControl; 3] =
+        [CongestionControl::EcnLoop, CongestionControl::DcqcnPaper, CongestionControl::DcqcnNvidia];
+
+    fn controller(control: CongestionControl) -> Controller {
+        Controller::new(&CongestionConfig { control, ..CongestionConfig::default() }, Rate::from_gbps(400))
+    }
+
+    mod any_history {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            /// CNPs and packets at any times: rates stay between floor and line, timers lie ahead, and without further
+            /// CNPs the line rate comes back.
+            #[test]
+            fn stays_within_its_bounds_and_recovers(
+                control in prop::sample::select(&CONTROLS[..]),
+                steps in prop::collection::vec((0_u64..60_000_000, 0_u32..20, any::<bool>()), 1..200),
+            ) {
+                let mut it = controller(control);
+                let floor = match control {
+                    CongestionControl::EcnLoop => 40_000_000_000,
+                    CongestionControl::DcqcnPaper => 1_000_000_000,
+                    _ => 1_000_000,
+                };
+                let mut now = Instant::ZERO;
+                for (wait, packets, cnp) in steps {
+                    let then = now + Span::from_ps(wait);
+                    while let Some(at) = it.next_timer().filter(|&at| at < then) {
+                        prop_assert!(at >= now);
+                        now = at;
+                        it.on_timer(now);
+                        prop_assert!(it.next_timer().is_none_or(|next| next > now));
+                    }
+                    now = then;
+                    (0..packets).for_each(|_| { it.on_data_sent(now, Octets::new(4_154)); });
+                    if cnp {
+                        it.on_cnp(now);
+                        prop_assert!(it.is_congested());
+                    }
+                    for rate in [it.allowed_rate(), it.current_rate(), it.target_rate()] {
+                        prop_assert!((floor..=400_000_000_000).contains(&rate.bps()), "{rate}");
+                    }
+                    prop_assert_eq!(it.is_congested(), it.next_timer().is_some());
+                }
+                let mut timers = 0;
+                while let Some(at) = it.next_timer() {
+                    it.on_timer(at);
+                    timers += 1;
+                    prop_assert!(timers < 100_000);
+                }
+                prop_assert_eq!(it.allowed_rate(), Rate::from_gbps(400));
+            }
         }
     }
 }
