@@ -140,6 +140,33 @@ pub enum EventKind {
     /// The window is empty.
     TransportTimerStopped { qpn: Qpn },
 
+    // Congestion.
+    /// A data packet that a switch had marked with CE reached its queue pair.
+    CongestionSeen { qpn: Qpn, psn: Psn },
+    /// A marked packet drew no CNP: the last one of its queue pair was too short a time ago.
+    CnpSuppressed { qpn: Qpn },
+    /// A CNP was made for the queue pair's peer.
+    CnpMade { qpn: Qpn },
+    /// A CNP arrived, and this NIC does not react to CNPs.
+    CnpIgnored { qpn: Qpn },
+    /// A CNP arrived for a queue pair that was not congested: from now on a controller has its rate.
+    EpisodeStarted { qpn: Qpn },
+    /// The current rate or the target of a queue pair moved.
+    RateChanged {
+        qpn: Qpn,
+        #[serde(rename = "current_bps")]
+        current: Rate,
+        #[serde(rename = "target_bps")]
+        target: Rate,
+        cause: RateCause,
+    },
+    /// The queue pair is back at the line rate.
+    EpisodeEnded {
+        qpn: Qpn,
+        #[serde(rename = "lasted_ps")]
+        lasted: Span,
+    },
+
     // PFC.
     /// An XOFF was queued for the class; `refresh` says whether it repeats one.
     PauseRequested { port: PortId, class: Class, quanta: u16, occupancy: Octets, refresh: bool },
