@@ -60,6 +60,14 @@ counters! {
     num_sends_recvd,
     num_cnp_sent,
     num_cnp_recvd,
+    /// CNPs received by a NIC that does not react to them.
+    num_cnp_ignored,
+    /// CE-marked data packets received by a queue pair, whatever became of them.
+    num_ce_recvd,
+    /// Marked packets that drew no CNP because the last one was too short a time ago.
+    num_cnp_suppressed,
+    /// Times that a queue pair became congested.
+    num_congestion_episodes,
     /// One per NAK made.
     num_seq_out_of_order,
     num_duplicate,
@@ -140,6 +148,10 @@ impl NodeCounters {
             EventKind::NakMade { .. } => self.num_seq_out_of_order += 1,
             EventKind::Rewound { .. } => self.num_rtx += 1,
             EventKind::TransportTimerExpired { .. } => self.num_rto += 1,
+            EventKind::CongestionSeen { .. } => self.num_ce_recvd += 1,
+            EventKind::CnpSuppressed { .. } => self.num_cnp_suppressed += 1,
+            EventKind::CnpIgnored { .. } => self.num_cnp_ignored += 1,
+            EventKind::EpisodeStarted { .. } => self.num_congestion_episodes += 1,
             EventKind::Resumed { paused, .. } => self.pfc_time_paused_ps += paused.ps(),
             EventKind::FrameSent { packet, wire_len, transmission, .. } => {
                 self.count_sent(packet.kind, *wire_len, *transmission);

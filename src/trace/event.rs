@@ -140,6 +140,33 @@ pub enum EventKind {
     /// The window is empty.
     TransportTimerStopped { qpn: Qpn },
 
+    // Congestion.
+    /// A data packet that a switch had marked with CE reached its queue pair.
+    CongestionSeen { qpn: Qpn, psn: Psn },
+    /// A marked packet drew no CNP: the last one of its queue pair was too short a time ago.
+    CnpSuppressed { qpn: Qpn },
+    /// A CNP was made for the queue pair's peer.
+    CnpMade { qpn: Qpn },
+    /// A CNP arrived, and this NIC does not react to CNPs.
+    CnpIgnored { qpn: Qpn },
+    /// A CNP arrived for a queue pair that was not congested: from now on a controller has its rate.
+    EpisodeStarted { qpn: Qpn },
+    /// The current rate or the target of a queue pair moved.
+    RateChanged {
+        qpn: Qpn,
+        #[serde(rename = "current_bps")]
+        current: Rate,
+        #[serde(rename = "target_bps")]
+        target: Rate,
+        cause: RateCause,
+    },
+    /// The queue pair is back at the line rate.
+    EpisodeEnded {
+        qpn: Qpn,
+        #[serde(rename = "lasted_ps")]
+        lasted: Span,
+    },
+
     // PFC.
     /// An XOFF was queued for the class; `refresh` says whether it repeats one.
     PauseRequested { port: PortId, class: Class, quanta: u16, occupancy: Octets, refresh: bool },
@@ -210,6 +237,22 @@ impl Headline {
         psn: Psn::new(0),
         payload: Octets::ZERO,
     };
+}
+
+/// What moved the rate of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateCause {
+    /// Congestion: a share of the current rate was taken.
+    Cut,
+    /// Congestion late in a recovery: target and current rate went down by a step.
+    AdditiveReduction,
+    /// Half the way back to the target.
+    FastRecovery,
+    /// The target went up by a step, the current rate half the way to it.
+    AdditiveIncrease,
+    /// The same in larger steps.
+    HyperIncrease,
 }
 
 /// Where a frame waits at a port.
