@@ -15,7 +15,7 @@
 //! * Frames of one flow and class leave in the order in which they came.
 //! * Frames to the MAC control address are never forwarded.
 //!
-//! Not here: the wire itself, faults, where routes come from. Read first:
+//! Not here: the wire itself, faults, where routes come from ([`topology`] finds them). Read first:
 //! `tests::forwarding::a_frame_leaves_one_serialization_after_it_arrived`, `tests::pfc::the_frame_that_passes_xoff_draws_one_pause`.
 //!
 //! Acronyms: ECMP equal-cost multipath, CE congestion experienced, ECT ECN-capable transport.
@@ -25,6 +25,7 @@ mod ecmp;
 mod egress;
 mod forward;
 mod ingress;
+pub mod topology;
 
 #[cfg(test)]
 mod tests;
