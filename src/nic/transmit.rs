@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::queue_pair::QueuePair;
 use super::{Alarm, Nic, Output, PORT, Transmission};
-use crate::base::{Class, Instant, MessageId, Octets, Psn, Qpn, Ticket};
+use crate::base::{Class, Instant, MessageId, Octets, Qpn, Ticket};
 use crate::port::pause_time;
-use crate::trace::{EventKind, Headline, PacketKind, Queue};
-use crate::wire::{self, Packet, PfcFrame};
+use crate::trace::{EventKind, Headline, Queue};
+use crate::wire::{Packet, PfcFrame};
 
 /// A frame in an egress queue. It becomes octets when its last bit leaves.
 #[derive(Clone, Debug)]
@@ -43,32 +43,7 @@ impl Outgoing {
 
 /// The facts by which people recognise a packet.
 pub fn headline(packet: &Packet) -> Headline {
-    match packet {
-        Packet::Roce(roce) => Headline {
-            kind: match roce.kind() {
-                wire::PacketKind::Data(wire::Verb::Send) => PacketKind::Send,
-                wire::PacketKind::Data(wire::Verb::Write) => PacketKind::Write,
-                wire::PacketKind::Ack => PacketKind::Ack,
-                wire::PacketKind::Nak(_) => PacketKind::Nak,
-                wire::PacketKind::Cnp => PacketKind::Cnp,
-                wire::PacketKind::RnrNak | wire::PacketKind::Reserved => PacketKind::Other,
-            },
-            class: roce.class(),
-            dest_qpn: roce.bth.dest_qpn,
-            psn: roce.bth.psn,
-            payload: Octets::new(roce.payload.len() as u64),
-        },
-        Packet::Pfc(pfc) => {
-            let (class, quanta) = pfc.classes().next().unwrap_or_default();
-            Headline {
-                kind: if quanta == 0 { PacketKind::Xon } else { PacketKind::Xoff },
-                class,
-                dest_qpn: Qpn::NONE,
-                psn: Psn::default(),
-                payload: Octets::ZERO,
-            }
-        }
-    }
+    Headline::of(packet)
 }
 
 /// When a frame may start: what is not data is never held back.

@@ -83,6 +83,12 @@ impl<T> Egress<T> {
         self.on_line.is_none()
     }
 
+    /// The frames that wait or are on the line, in no particular order.
+    pub fn frames(&self) -> impl Iterator<Item = &T> {
+        let on_line = self.on_line.iter().map(|(_, frame)| frame);
+        self.express.iter().chain(self.classes.iter().flatten()).chain(on_line)
+    }
+
     /// Frames that wait or are on the line.
     pub fn frame_count(&self) -> usize {
         let waiting: usize = self.classes.iter().map(VecDeque::len).sum();
