@@ -50,7 +50,7 @@ impl Nic {
         let (psn, msn, class) = (responder.expected().minus(1), responder.msn(), connection.control_class);
         let packet = RocePacket::ack(&queue_pair.endpoints, class, connection.peer_qpn, psn, msn);
         self.emit(EventKind::AckMade { qpn, psn, msn });
-        self.queue_frame(Queue::Class(class), Outgoing::control(packet.into()));
+        self.queue_frame(Queue::Class(class), Outgoing::control(packet, qpn));
     }
 
     /// The packet that reveals a gap draws the one NAK; what was held for acknowledgement is dropped with it.
@@ -66,7 +66,7 @@ impl Nic {
         let packet = RocePacket::nak(&queue_pair.endpoints, class, connection.peer_qpn, expected, code, msn);
         self.cancel(timer);
         self.emit(EventKind::NakMade { qpn, expected, got });
-        self.queue_frame(Queue::Class(class), Outgoing::control(packet.into()));
+        self.queue_frame(Queue::Class(class), Outgoing::control(packet, qpn));
     }
 
     /// A CE-marked data packet draws a CNP to its sender, through the express queue.
@@ -74,6 +74,6 @@ impl Nic {
         let queue_pair = &self.queue_pairs[&qpn];
         let connection = &queue_pair.connection;
         let packet = RocePacket::cnp(&queue_pair.endpoints, connection.control_class, connection.peer_qpn);
-        self.queue_frame(Queue::Express, Outgoing::control(packet.into()));
+        self.queue_frame(Queue::Express, Outgoing::control(packet, qpn));
     }
 }

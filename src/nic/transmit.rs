@@ -4,7 +4,7 @@ use super::{Alarm, Nic, Output, PORT, Transmission};
 use crate::base::{Class, Instant, MessageId, Octets, Psn, Qpn, Rate, Ticket};
 use crate::port::pause_time;
 use crate::trace::{EventKind, Headline, PacketKind, Queue};
-use crate::wire::{self, Packet, PfcFrame};
+use crate::wire::{self, Packet, PfcFrame, RocePacket};
 
 /// A frame in an egress queue. It becomes octets when its last bit leaves.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct Outgoing {
     pub headline: Headline,
     pub wire_len: Octets,
     pub transmission: u32,
+    /// The queue pair that sends it.
+    pub qpn: Option<Qpn>,
     /// The message of a data packet, and its index in it.
     pub message: Option<(MessageId, u32)>,
 }
@@ -25,13 +27,22 @@ pub struct ReceivedPause {
 }
 
 impl Outgoing {
-    /// A packet of the NIC's own: ACK, NAK, CNP or PFC.
-    pub fn control(packet: Packet) -> Self {
-        Self { headline: headline(&packet), wire_len: packet.wire_len(), packet, transmission: 0, message: None }
+    /// A PFC frame.
+    pub fn pfc(frame: PfcFrame) -> Self {
+        Self::new(frame.into(), None)
     }
 
-    pub fn data(packet: Packet, transmission: u32, message: (MessageId, u32)) -> Self {
-        Self { transmission, message: Some(message), ..Self::control(packet) }
+    /// An ACK, NAK or CNP of a queue pair.
+    pub fn control(packet: RocePacket, qpn: Qpn) -> Self {
+        Self::new(packet.into(), Some(qpn))
+    }
+
+    pub fn data(packet: RocePacket, qpn: Qpn, transmission: u32, message: (MessageId, u32)) -> Self {
+        Self { transmission, message: Some(message), ..Self::new(packet.into(), Some(qpn)) }
+    }
+
+    fn new(packet: Packet, qpn: Option<Qpn>) -> Self {
+        Self { headline: headline(&packet), wire_len: packet.wire_len(), packet, transmission: 0, qpn, message: None }
     }
 }
 
@@ -52,11 +63,16 @@ pub fn headline(packet: &Packet) -> Headline {
             psn: roce.bth.psn,
             payload: Octets::new(roce.payload.len() as u64),
         },
+        // A frame may name several classes: it is shown as what it says of the lowest, and events tell of each.
         Packet::Pfc(pfc) => {
-            let (class, quanta) = pfc.classes().next().unwrap_or_default();
+            let first = pfc.classes().next();
             Headline {
-                kind: if quanta == 0 { PacketKind::Xon } else { PacketKind::Xoff },
-                class,
+                kind: match first {
+                    Some((_, 0)) => PacketKind::Xon,
+                    Some(_) => PacketKind::Xoff,
+                    None => PacketKind::Other,
+                },
+                class: first.map_or(Class::DATA, |(class, _)| class),
                 dest_qpn: Qpn::NONE,
                 psn: Psn::default(),
                 payload: Octets::ZERO,
@@ -69,7 +85,7 @@ impl Nic {
     /// Queues a frame. Data has reserved its egress space before; ACKs and NAKs are charged here, without a check
     /// (model.md T12); PFC and CNP are not charged.
     pub(super) fn queue_frame(&mut self, queue: Queue, frame: Outgoing) {
-        let packet = frame.headline;
+        let (packet, qpn) = (frame.headline, frame.qpn);
         if let Queue::Class(class) = queue
             && !packet.kind.is_data()
         {
@@ -77,7 +93,7 @@ impl Nic {
             pool.charge(frame.wire_len);
         }
         let waiting = self.egress.push(queue, frame) as u32;
-        self.emit(EventKind::FrameQueued { port: PORT, queue, packet, waiting });
+        self.emit(EventKind::FrameQueued { port: PORT, queue, packet, qpn, waiting });
         self.ask_for_choice();
     }
 
@@ -93,15 +109,15 @@ impl Nic {
         self.choice_scheduled = false;
         let rate: Rate = self.config.data_rate;
         let Some((queue, frame)) = self.egress.choose() else { return };
-        let (packet, wire_len) = (frame.headline, frame.wire_len);
+        let (packet, qpn, wire_len) = (frame.headline, frame.qpn, frame.wire_len);
         self.schedule(self.now + rate.time_for(wire_len), Alarm::TransmitEnd);
-        self.emit(EventKind::TransmitStarted { port: PORT, queue, packet, wire_len, rate });
+        self.emit(EventKind::TransmitStarted { port: PORT, queue, packet, qpn, wire_len, rate });
     }
 
     /// The last bit has left: the frame is the link's, its reservation is released.
     pub(super) fn transmit_ended(&mut self) {
         let (queue, sent) = self.egress.finish().expect("a transmission ends on a line that carries one");
-        let Outgoing { packet, headline, wire_len, transmission, message } = sent;
+        let Outgoing { packet, headline, wire_len, transmission, message, .. } = sent;
         let packet = match packet {
             Packet::Roce(roce) if self.config.pad_to_model => Packet::Roce(roce.padded_to_model()),
             packet => packet,
@@ -131,6 +147,7 @@ impl Nic {
     pub(super) fn obey(&mut self, pfc: &PfcFrame) {
         for (class, quanta) in pfc.classes() {
             if quanta == 0 {
+                self.emit(EventKind::ResumeReceived { port: PORT, class });
                 self.resume(class, true);
                 continue;
             }
@@ -153,5 +170,14 @@ impl Nic {
         let paused = self.now.since(pause.since);
         self.emit(EventKind::Resumed { port: PORT, class, paused, by_xon });
         self.ask_for_choice();
+    }
+    /// The run is over: pauses that last on count as far as they came.
+    pub(super) fn cut_pauses_off(&mut self) {
+        for class in Class::all() {
+            if let Some(pause) = self.received_pauses[class.index()] {
+                let paused = self.now.since(pause.since);
+                self.emit(EventKind::PauseCutOff { port: PORT, class, paused });
+            }
+        }
     }
 }

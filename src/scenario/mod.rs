@@ -204,6 +204,7 @@ fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: N
         description: scenario.description,
         seed: scenario.seed,
         until,
+        allow_lossless_drops: false,
         nics: nics.collect(),
         links: network.links,
         queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::base::{Class, Instant, NodeId, Octets, PortId, Psn, Qpn, Span};
-use crate::trace::{Names, NodeNames, PortNames};
+use crate::port::Pools;
+use crate::trace::{IngressLimit, Limits, Names, NodeLimits, NodeNames, PortNames};
 use crate::wire::Verb;
 use crate::{link, nic};
 
@@ -17,6 +18,8 @@ pub struct Plan {
     pub seed: u64,
     /// The run ends here at the latest; what is unfinished then fails it.
     pub until: Instant,
+    /// Drops on classes with PFC do not fail the run.
+    pub allow_lossless_drops: bool,
     /// Node ids 0, 1, …: NICs in file order.
     pub nics: Vec<NicPlan>,
     pub links: Vec<LinkPlan>,
@@ -151,8 +154,32 @@ impl Plan {
         Names { nodes, rules: self.faults.iter().map(|fault| fault.name.clone()).collect() }
     }
 
+    /// Sizes and thresholds of the buffers, for those who write for people.
+    pub fn limits(&self) -> Limits {
+        let mut limits: Vec<_> = self.nics.iter().map(|nic| nic_limits(&nic.config)).collect();
+        for end in self.links.iter().flat_map(|link| &link.ends) {
+            let ingress = &self.nics[end.node.index()].config.ingress;
+            let mut classes = [None; Class::COUNT];
+            for (class, pool) in Pools::new(ingress.total, &ingress.shares).iter() {
+                let pfc = ingress.thresholds(class.index(), pool.size());
+                classes[class.index()] = Some(IngressLimit { pool: pool.size(), pfc });
+            }
+            limits[end.node.index()].ports.push(classes);
+        }
+        Limits { nodes: limits }
+    }
+
     /// How many messages all posts together make.
     pub fn message_count(&self) -> u64 {
         self.posts.iter().map(|post| u64::from(post.count)).sum()
     }
+}
+
+/// What a NIC has without its ports.
+fn nic_limits(config: &nic::Config) -> NodeLimits {
+    let mut egress = [None; Class::COUNT];
+    for (class, pool) in Pools::new(config.egress.total, &config.egress.shares).iter() {
+        egress[class.index()] = Some(pool.size());
+    }
+    NodeLimits { egress, ports: Vec::new() }
 }
