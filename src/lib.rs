@@ -7,7 +7,7 @@
 //! Rooms, in the order in which they may import each other; a packet's walk through them is told in [`nic`]:
 //!
 //! ```text
-//! base < wire < trace < { port, link, record } < nic < workload < scenario < { engine, netns } < io < cli
+//! base < wire < trace < { port, link, record } < { nic, switch } < workload < scenario < { engine, netns } < io < cli
 //! ```
 
 #![warn(clippy::unwrap_used)]
@@ -16,6 +16,7 @@ pub mod base;
 #[doc(hidden)]
 pub mod cli;
 pub mod engine;
+mod facade;
 pub mod io;
 pub mod link;
 pub mod netns;
@@ -23,6 +24,9 @@ pub mod nic;
 pub mod port;
 pub mod record;
 pub mod scenario;
+pub mod switch;
 pub mod trace;
 pub mod wire;
 pub mod workload;
+
+pub use facade::{Error, Run, Scenario};

@@ -9,6 +9,8 @@ mod failure;
 mod outputs;
 mod progress;
 mod run;
+mod show;
+mod test;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -40,6 +42,8 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
+    Test(test::Arguments),
+    Show(show::Arguments),
     Check(check::Arguments),
     Doctor(doctor::Arguments),
     /// Print a completion script for your shell.
@@ -63,6 +67,8 @@ pub fn main() -> ExitCode {
     log_to_stderr(arguments.verbose);
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Test(arguments) => test::test(&arguments),
+        Command::Show(arguments) => show::show(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions { shell } => {

@@ -141,21 +141,11 @@ fn open_wires(arguments: &Arguments, plan: &Plan) -> Result<Box<dyn Wires>, Fail
     }
     let run_id = std::process::id().to_string();
     let options = netns::Options { named: arguments.named.then_some(run_id), ..netns::Options::default() };
-    let wires =
-        VethWires::create(&topology(plan), &options).map_err(|error| Failure::environment(error.to_string()))?;
+    let wires = VethWires::for_plan(plan, &options).map_err(|error| Failure::environment(error.to_string()))?;
     for name in wires.names() {
         eprintln!("namespace {}", name.file_name().unwrap_or(name.as_os_str()).display());
     }
     Ok(Box::new(wires))
-}
-
-/// What namespaces and cables a plan stands for.
-fn topology(plan: &Plan) -> netns::Topology {
-    let end = |end: crate::scenario::LinkEnd| netns::End { node: end.node.index(), port: end.port.index() };
-    netns::Topology {
-        nodes: plan.nics.iter().map(|nic| nic.name.clone()).collect(),
-        cables: plan.links.iter().map(|link| link.ends.map(end)).collect(),
-    }
 }
 
 /// Runs, while another thread shows the progress and listens to Ctrl-C.
@@ -252,8 +242,7 @@ impl Records {
             let chosen = &arguments.capture_ports;
             chosen.is_empty() || chosen.iter().any(|name| name == names.port(node, port))
         };
-        let links: Vec<_> =
-            plan.links.iter().map(|link| link.ends.map(|end| (end.node, end.port))).map(|[a, b]| (a, b)).collect();
+        let links = plan.link_ends();
         let capture = match mode {
             Some(mode) => Some(Capture::new(outputs.open(outputs::CAPTURE)?, names, mode, is_chosen).map_err(failed)?),
             None => None,

@@ -423,9 +423,10 @@ mod any_plan {
     use super::*;
 
     fn posts(ends: usize, from_size: u64) -> impl Strategy<Value = Vec<PostPlan>> {
-        let post = (0..2_usize, 0..ends, from_size..300_000_u64, 0..20_u64).prop_map(|(queue_pair, from_end, size, at_us)| {
-            PostPlan { from_end, at: Instant::from_ps(at_us * 1_000_000), ..write(queue_pair, size) }
-        });
+        let post =
+            (0..2_usize, 0..ends, from_size..300_000_u64, 0..20_u64).prop_map(|(queue_pair, from_end, size, at_us)| {
+                PostPlan { from_end, at: Instant::from_ps(at_us * 1_000_000), ..write(queue_pair, size) }
+            });
         prop::collection::vec(post, 1..5)
     }
 

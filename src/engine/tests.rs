@@ -3,6 +3,8 @@
 //! Defaults throughout: 400 Gb/s, 100 ns, MSS 4096. A full frame of 4,154 B lasts 83,080 ps, an ACK of 126 B 2,520 ps;
 //! 80 ns to start, 1,555 ps for a read request, 69,289 ps for 4,096 B over PCIe.
 
+mod congestion;
+
 use std::ops::ControlFlow;
 
 use super::{Engine, MemoryWires, Outcome};

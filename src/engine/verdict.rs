@@ -75,7 +75,10 @@ pub enum Shortcoming {
     /// What arrived is not what was sent.
     Corrupted(Mismatch),
     /// A frame was dropped although its class has PFC; the line says which.
-    LosslessViolation(String),
+    LosslessViolation {
+        line: String,
+        at: Option<Instant>,
+    },
     /// A fault that never happened, and is not optional.
     FaultNeverFired {
         name: String,
@@ -97,8 +100,9 @@ impl Outcome {
         }
         shortcomings.extend(self.mismatches.iter().copied().map(Shortcoming::Corrupted));
         if !plan.allow_lossless_drops {
-            let lines = self.violations.lines(&plan.names());
-            shortcomings.extend(lines.into_iter().map(Shortcoming::LosslessViolation));
+            let lines = self.violations.lines(&plan.names()).into_iter();
+            let mut places = self.violations.first.iter().map(|violation| violation.at);
+            shortcomings.extend(lines.map(|line| Shortcoming::LosslessViolation { line, at: places.next() }));
         }
         if !self.unfinished.is_empty() {
             shortcomings.push(Shortcoming::Unfinished { messages: self.unfinished.clone(), end: self.end });
@@ -115,6 +119,19 @@ impl Outcome {
     }
 }
 
+impl Shortcoming {
+    /// Where in time to look for it.
+    pub fn at(&self) -> Option<Instant> {
+        match self {
+            Self::Interrupted(at) => Some(*at),
+            Self::LosslessViolation { at, .. } => *at,
+            Self::Unfinished { .. } | Self::Corrupted(_) | Self::FaultNeverFired { .. } | Self::FramesStuck { .. } => {
+                None
+            }
+        }
+    }
+}
+
 impl fmt::Display for Shortcoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -127,7 +144,7 @@ impl fmt::Display for Shortcoming {
                 let more = if messages.len() > first.len() { ", …" } else { "" };
                 write!(f, "{} message(s) unfinished at {end}: {}{more}", messages.len(), first.join(", "))
             }
-            Self::LosslessViolation(line) => f.write_str(line),
+            Self::LosslessViolation { line, .. } => f.write_str(line),
             Self::FaultNeverFired { name, matched: 0 } => write!(f, "fault `{name}` never happened: no frame matched"),
             Self::FaultNeverFired { name, matched } => {
                 write!(f, "fault `{name}` never happened: {matched} frame(s) matched, none by its nth or probability")

@@ -9,7 +9,8 @@ use bytes::Bytes;
 
 use super::packet_socket::{PacketSocket, Received};
 use crate::engine::{ForeignFrame, ForeignFrames, Hop, Wires, WiresError};
-use crate::netns::{self, NamedRun, Options, Topology};
+use crate::netns::{self, End, NamedRun, Options, Topology};
+use crate::scenario::{LinkEnd, Plan};
 
 /// How long a frame may take to come out. It is there at once unless the machine is set up otherwise, see
 /// [`VethWires::late_count`].
@@ -72,6 +73,18 @@ impl VethWires {
             .map(|(cable, [first, second])| [port(cable, 0, first), port(cable, 1, second)])
             .collect();
         Ok(Self { cables, foreign: ForeignFrames::default(), late_count: 0, named: built.named })
+    }
+
+    /// Builds what a plan needs: a namespace per node, a veth pair per link.
+    ///
+    /// * Errors: as [`VethWires::create`].
+    pub fn for_plan(plan: &Plan, options: &Options) -> Result<Self, netns::Error> {
+        let end = |end: LinkEnd| End { node: end.node.index(), port: end.port.index() };
+        let topology = Topology {
+            nodes: plan.nics.iter().map(|nic| nic.name.clone()).collect(),
+            cables: plan.links.iter().map(|link| link.ends.map(end)).collect(),
+        };
+        Self::create(&topology, options)
     }
 
     /// Frames that could not be read at once after they had been sent.

@@ -1,4 +1,4 @@
-//! What a receiver sends back: ACK, NAK, CNP. All are made at the arrival of the packet that draws them, whether or not
+//! What a receiver sends back: ACK and NAK. Both are made at the arrival of the packet that draws them, whether or not
 //! its payload has reached the host (timing rule 5).
 
 use super::ack::AckDecision;
@@ -50,7 +50,7 @@ impl Nic {
         let (psn, msn, class) = (responder.expected().minus(1), responder.msn(), connection.control_class);
         let packet = RocePacket::ack(&queue_pair.endpoints, class, connection.peer_qpn, psn, msn);
         self.emit(EventKind::AckMade { qpn, psn, msn });
-        self.queue_frame(Queue::Class(class), Outgoing::control(packet, qpn));
+        self.queue_frame(Queue::Class(class), Outgoing::control(packet.into()));
     }
 
     /// The packet that reveals a gap draws the one NAK; what was held for acknowledgement is dropped with it.
@@ -66,14 +66,6 @@ impl Nic {
         let packet = RocePacket::nak(&queue_pair.endpoints, class, connection.peer_qpn, expected, code, msn);
         self.cancel(timer);
         self.emit(EventKind::NakMade { qpn, expected, got });
-        self.queue_frame(Queue::Class(class), Outgoing::control(packet, qpn));
-    }
-
-    /// A CE-marked data packet draws a CNP to its sender, through the express queue.
-    pub(super) fn notify_congestion(&mut self, qpn: Qpn) {
-        let queue_pair = &self.queue_pairs[&qpn];
-        let connection = &queue_pair.connection;
-        let packet = RocePacket::cnp(&queue_pair.endpoints, connection.control_class, connection.peer_qpn);
-        self.queue_frame(Queue::Express, Outgoing::control(packet, qpn));
+        self.queue_frame(Queue::Class(class), Outgoing::control(packet.into()));
     }
 }

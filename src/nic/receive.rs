@@ -149,7 +149,7 @@ impl Nic {
         };
         self.judge(arrived, verdict);
         if roce.ecn == Ecn::Ce {
-            self.notify_congestion(qpn);
+            self.congestion_seen(qpn, psn);
         }
         match (arrival, placement) {
             (Arrival::Expected, Some(Ok(placement))) => {
@@ -295,7 +295,7 @@ impl Nic {
 
     fn queue_pfc(&mut self, class: Class, quanta: u16) {
         let pfc = PfcFrame::pause(self.address.mac, class, quanta);
-        self.queue_frame(Queue::Express, Outgoing::pfc(pfc));
+        self.queue_frame(Queue::Express, Outgoing::control(pfc.into()));
     }
 
     pub(super) fn refresh_pause(&mut self, class: Class) {
@@ -327,7 +327,10 @@ impl Nic {
                 self.judge(arrived, effect.verdict());
                 self.follow_nak(qpn, psn, effect);
             }
-            wire::PacketKind::Cnp => self.judge(arrived, Verdict::Processed),
+            wire::PacketKind::Cnp => {
+                self.judge(arrived, Verdict::Processed);
+                self.cnp_arrived(qpn);
+            }
             _ => self.judge(arrived, Verdict::Dropped(DropReason::UnexpectedSyndrome)),
         }
     }

@@ -20,7 +20,8 @@ pub enum Cause {
     Timeout,
     /// A packet of it is queued in a class that the peer has paused.
     Pause,
-    /// A data packet of it is on the line beyond the time that DataRate takes: its allowed rate is lower.
+    /// Its allowed rate is below DataRate. Where packets are serialized at the allowed rate, a data packet of it is on the
+    /// line beyond the time that DataRate takes; where packets are paced, one is queued and nothing is on the line.
     AllowedRate,
     /// A packet of it is queued, its class may send, and the line carries a packet of others. The contract's eight
     /// causes have no word for a fair share of a line; counted as sending, it would let shares add up to more than one.
@@ -154,6 +155,10 @@ struct Node {
     queue_pairs: BTreeMap<Qpn, QueuePair>,
     /// Whose data packet a port sends.
     on_line: Option<(PortId, Qpn)>,
+    /// Since when the line has been idle, if it is.
+    idle_since: Option<Instant>,
+    /// Data packets in egress queues.
+    queued: u64,
     paused: [bool; Class::COUNT],
     /// A full pool has stopped generation, and it has not run since.
     is_stopped: bool,
@@ -211,7 +216,11 @@ struct Tally {
 impl Attribution {
     pub fn new(names: &Names) -> Self {
         let rates = |ports: &[crate::trace::PortNames]| ports.iter().map(|port| port.rate).collect();
-        let node = |names: &crate::trace::NodeNames| Node { rates: rates(&names.ports), ..Node::default() };
+        let node = |names: &crate::trace::NodeNames| Node {
+            rates: rates(&names.ports),
+            idle_since: Some(Instant::ZERO),
+            ..Node::default()
+        };
         Self { nodes: names.nodes.iter().map(node).collect(), last_finish: Instant::ZERO }
     }
 
@@ -219,15 +228,16 @@ impl Attribution {
     ///
     /// * `end`: the last completion or delivery, or the instant at which an unfinished run was cut off.
     pub fn at_end(&self, end: Instant) -> Vec<QueuePairTime> {
-        let nodes = (0..).map(NodeId).zip(&self.nodes);
-        let ends = nodes.flat_map(|(node, state)| state.queue_pairs.iter().map(move |(&qpn, qp)| (node, qpn, qp)));
-        ends.map(|(node, qpn, queue_pair)| {
-            let mut queue_pair = queue_pair.clone();
-            queue_pair.settle(queue_pair.since.max(end), self.last_finish);
-            let times = queue_pair.clock.times_to(end);
-            QueuePairTime { node, qpn, peer: queue_pair.peer, times }
-        })
-        .collect()
+        let mut times = Vec::new();
+        for (node, state) in (0..).map(NodeId).zip(&self.nodes) {
+            for (&qpn, queue_pair) in &state.queue_pairs {
+                let mut queue_pair = queue_pair.clone();
+                queue_pair.settle(queue_pair.since.max(end), self.last_finish, state.idle_since);
+                let (peer, times_to_end) = (queue_pair.peer, queue_pair.clock.times_to(end));
+                times.push(QueuePairTime { node, qpn, peer, times: times_to_end });
+            }
+        }
+        times
     }
 }
 
@@ -273,23 +283,25 @@ impl Sink for Attribution {
             EventKind::GenerationIdle | EventKind::GenerationBlockedByPcie { .. } => {
                 node.set_stopped(false, now, finish);
             }
-            EventKind::FrameQueued { queue: Queue::Class(class), packet, qpn: Some(qpn), .. }
-                if packet.kind.is_data() =>
-            {
+            EventKind::FrameQueued { queue: Queue::Class(class), qpn: Some(qpn), .. } => {
+                node.queued += 1;
                 node.change(qpn, now, finish, |qp| (qp.queued, qp.class) = (qp.queued + 1, class));
             }
-            EventKind::TransmitStarted { port, packet, qpn: Some(qpn), wire_len, rate, .. }
-                if packet.kind.is_data() =>
-            {
-                let line = node.rates.get(port.index()).map_or(rate, |line| (*line).max(rate));
-                let is_slowed_from = now + line.time_for(wire_len);
-                node.on_line = Some((port, qpn));
-                node.change(qpn, now, finish, |qp| {
-                    qp.queued = qp.queued.saturating_sub(1);
-                    qp.on_line = Some(is_slowed_from);
-                });
+            EventKind::TransmitStarted { port, qpn, wire_len, rate, .. } => {
+                if let Some(qpn) = qpn {
+                    let line = node.rates.get(port.index()).map_or(rate, |line| (*line).max(rate));
+                    let is_slowed_from = now + line.time_for(wire_len);
+                    node.on_line = Some((port, qpn));
+                    node.queued = node.queued.saturating_sub(1);
+                    node.change(qpn, now, finish, |qp| {
+                        qp.queued = qp.queued.saturating_sub(1);
+                        qp.on_line = Some(is_slowed_from);
+                    });
+                }
+                node.end_idling(now, finish);
             }
             EventKind::FrameSent { port, .. } => {
+                node.idle_since = Some(now);
                 if let Some((_, qpn)) = node.on_line.take_if(|(on, _)| *on == port) {
                     node.change(qpn, now, finish, |qp| qp.on_line = None);
                 }
@@ -306,7 +318,7 @@ impl Node {
     /// Counts the time so far, changes the queue pair, and looks what it waits for now.
     fn change(&mut self, qpn: Qpn, now: Instant, finish: Instant, change: impl FnOnce(&mut QueuePair)) {
         if let Some(queue_pair) = self.queue_pairs.get_mut(&qpn) {
-            queue_pair.settle(now, finish);
+            queue_pair.settle(now, finish, self.idle_since);
             change(queue_pair);
             queue_pair.state = queue_pair.look(&self.paused, self.is_stopped);
         }
@@ -329,9 +341,18 @@ impl Node {
         for queue_pair in self.queue_pairs.values_mut() {
             let state = queue_pair.look(&self.paused, self.is_stopped);
             if state != queue_pair.state {
-                queue_pair.settle(now, finish);
+                queue_pair.settle(now, finish, self.idle_since);
                 queue_pair.state = state;
             }
+        }
+    }
+
+    /// Something goes on the line. Those who had a packet queued while nothing was there waited for their own rate.
+    fn end_idling(&mut self, now: Instant, finish: Instant) {
+        let idle_since = self.idle_since.take();
+        if self.queued > 0 && idle_since.is_some_and(|since| since < now) {
+            let waiting = self.queue_pairs.values_mut().filter(|qp| qp.state == State::Waits(Cause::LineBusy));
+            waiting.for_each(|queue_pair| queue_pair.settle(now, finish, idle_since));
         }
     }
 }
@@ -373,14 +394,19 @@ impl QueuePair {
         })
     }
 
-    /// Counts the time until now.
-    fn settle(&mut self, now: Instant, finish: Instant) {
+    /// Counts the time until now. A line that is idle is not busy with others.
+    fn settle(&mut self, now: Instant, finish: Instant, idle_since: Option<Instant>) {
         let (since, clock) = (self.since, &mut self.clock);
         match self.state {
             State::OnLine(slowed_from) => {
                 let slowed_from = slowed_from.clamp(since, now.max(since));
                 clock.add(since, slowed_from, Some(Cause::Sending), finish);
                 clock.add(slowed_from, now, Some(Cause::AllowedRate), finish);
+            }
+            State::Waits(Cause::LineBusy) => {
+                let idle_since = idle_since.unwrap_or(now).clamp(since, now.max(since));
+                clock.add(since, idle_since, Some(Cause::LineBusy), finish);
+                clock.add(idle_since, now, Some(Cause::AllowedRate), finish);
             }
             State::Waits(cause) => clock.add(since, now, Some(cause), finish),
             State::Undecided => clock.add(since, now, None, finish),

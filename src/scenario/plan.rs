@@ -169,6 +169,11 @@ impl Plan {
         Limits { nodes: limits }
     }
 
+    /// The two ports of every link, its first end first.
+    pub fn link_ends(&self) -> Vec<((NodeId, PortId), (NodeId, PortId))> {
+        self.links.iter().map(|link| link.ends.map(|end| (end.node, end.port))).map(|[a, b]| (a, b)).collect()
+    }
+
     /// How many messages all posts together make.
     pub fn message_count(&self) -> u64 {
         self.posts.iter().map(|post| u64::from(post.count)).sum()

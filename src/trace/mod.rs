@@ -11,7 +11,8 @@ mod names;
 
 pub use counters::{Counters, NodeCounters};
 pub use event::{
-    DropReason, Effect, Event, EventKind, Headline, LinkFate, PacketKind, PcieDirection, Queue, RuleEffect, Verdict,
+    DropReason, Effect, Event, EventKind, Headline, LinkFate, PacketKind, PcieDirection, Queue, RateCause, RuleEffect,
+    Verdict,
 };
 pub use ledger::{Account, Balance, Imbalance, Ledger};
 pub use limits::{EgressLimits, IngressLimit, Limits, NodeLimits};
