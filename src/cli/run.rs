@@ -12,7 +12,9 @@ use crate::base::{NodeId, PortId, Span};
 use crate::engine::{Engine, ForeignFrames, MemoryWires, Outcome, RunError, Shortcoming, Wires};
 use crate::io::VethWires;
 use crate::netns;
-use crate::record::{self, Capture, CaptureMode, EventLog, Ladder, MessageTable, Peaks, SummaryInput};
+use crate::record::{
+    self, Attribution, Capture, CaptureMode, EventLog, Ladder, MessageTable, Peaks, Pressure, SummaryInput,
+};
 use crate::scenario::{Plan, quantity};
 use crate::trace::{Event, Names, Sink};
 
@@ -54,6 +56,9 @@ pub struct Arguments {
     /// Frames on the veth pairs that rocemu did not send do not fail the run.
     #[arg(long)]
     allow_foreign: bool,
+    /// Frames dropped at a full pool do not fail the run, though their class has PFC.
+    #[arg(long)]
+    allow_lossless_drops: bool,
     /// Print no summary; only errors.
     #[arg(short, long)]
     quiet: bool,
@@ -75,6 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
     plan.seed = arguments.seed.unwrap_or(plan.seed);
     plan.until = arguments.until.map_or(plan.until, |until| crate::base::Instant::ZERO + until);
+    plan.allow_lossless_drops |= arguments.allow_lossless_drops;
     let names = plan.names();
     check_capture_ports(arguments, &names)?;
 
@@ -93,6 +99,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if shortcomings.iter().any(|shortcoming| matches!(shortcoming, Shortcoming::Interrupted(_))) {
         eprintln!("interrupted at {} emulated; nothing was written", outcome.end);
         return Ok(Status::Interrupted);
+    }
+    if plan.allow_lossless_drops {
+        outcome.violations.lines(&names).iter().for_each(|line| eprintln!("{line} (allowed)"));
     }
     let foreign = foreign_frames(&outcome.foreign, arguments.allow_foreign);
     let reasons: Vec<_> = shortcomings.iter().map(Shortcoming::to_string).chain(foreign.clone()).collect();
@@ -215,6 +224,8 @@ struct Records {
     ladder: Option<Ladder<Output>>,
     printed_ladder: Option<Ladder<io::Stdout>>,
     peaks: Peaks,
+    pressure: Pressure,
+    attribution: Attribution,
     summary: Output,
     log_events: bool,
 }
@@ -255,6 +266,8 @@ impl Records {
             ladder,
             printed_ladder,
             peaks: Peaks::new(names),
+            pressure: Pressure::new(names),
+            attribution: Attribution::new(names),
             summary: outputs.open(outputs::SUMMARY)?,
             log_events: tracing::enabled!(tracing::Level::TRACE),
         })
@@ -291,6 +304,9 @@ impl Records {
             counters: &outcome.counters,
             ledger: &outcome.ledger,
             peaks: &self.peaks,
+            limits: &plan.limits(),
+            pressure: &self.pressure,
+            queue_pairs: &self.attribution.at_end(outcome.end),
             compared: outcome.compared,
             has_capture: self.capture.is_some(),
         };
@@ -330,7 +346,9 @@ impl Sink for Records {
         if let Some(ladder) = &mut self.printed_ladder {
             ladder.record(event).or_else(ignore_broken_pipe)?;
         }
-        self.peaks.record(event)
+        self.peaks.record(event)?;
+        self.pressure.record(event)?;
+        self.attribution.record(event)
     }
 }
 

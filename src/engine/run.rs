@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::audit::{MessageAudit, registration};
 use super::injector::{Injected, Injector};
+use super::verdict::{Violation, Violations};
 use super::{ForeignFrames, Hop, Mismatch, Wires, WiresError};
 use crate::base::{Instant, MessageId, NodeId, Octets, Phase, PortId, Rng, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
@@ -70,6 +71,7 @@ pub struct Engine<'a> {
     audit: MessageAudit,
     counters: Counters,
     ledger: Ledger,
+    violations: Violations,
     now: Instant,
     progress: Progress,
 }
@@ -103,6 +105,8 @@ pub struct Outcome {
     pub counters: Counters,
     pub ledger: Ledger,
     pub foreign: ForeignFrames,
+    /// Frames dropped although their class has PFC.
+    pub violations: Violations,
     /// What each fault of the plan did, in its order.
     pub faults: Vec<RuleReport>,
 }
@@ -142,6 +146,7 @@ impl<'a> Engine<'a> {
             audit: MessageAudit::default(),
             counters: Counters::new(plan.node_count()),
             ledger: Ledger::default(),
+            violations: Violations::default(),
             now: Instant::ZERO,
             progress: Progress { total, ..Progress::default() },
             nics,
@@ -170,7 +175,7 @@ impl<'a> Engine<'a> {
                 break;
             }
         }
-        self.close(interrupted)
+        self.close(interrupted, sink)
     }
 
     fn is_over(&self) -> bool {
@@ -221,6 +226,10 @@ impl<'a> Engine<'a> {
             }
             _ => Input::Wake,
         };
+        self.handle(node, input, sink)
+    }
+
+    fn handle(&mut self, node: NodeId, input: Input, sink: &mut dyn Sink) -> Result<(), RunError> {
         self.nics[node.index()].handle_input(self.now, input);
         while let Some(output) = self.nics[node.index()].poll_output() {
             match output {
@@ -343,14 +352,21 @@ impl<'a> Engine<'a> {
             EventKind::PayloadWritten { payload, .. } => self.progress.delivered += payload,
             EventKind::MessageDelivered { message, .. } => self.audit.delivered(self.now, message, &mut self.nics),
             EventKind::MessageCompleted { message, .. } => self.audit.completed(self.now, message, &mut self.nics),
+            EventKind::LosslessViolated { port, packet, occupancy, missing } => {
+                let at = self.now;
+                self.violations.add(Violation { at, node, port, packet, occupancy, missing });
+            }
             _ => {}
         }
         Ok(())
     }
 
     /// Closes the books.
-    fn close(mut self, interrupted: bool) -> Result<Outcome, RunError> {
+    fn close(mut self, interrupted: bool, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
         self.wires.finish()?;
+        for node in (0..self.nics.len()).map(|index| NodeId(index as u16)) {
+            self.handle(node, Input::End, sink)?;
+        }
         let mut unfinished: Vec<_> = self.audit.unfinished().collect();
         let is_finished = self.is_over();
         while let Some(due) = self.workload.pop() {
@@ -385,6 +401,7 @@ impl<'a> Engine<'a> {
             counters: self.counters,
             ledger: self.ledger,
             foreign: self.wires.foreign().clone(),
+            violations: self.violations,
             faults,
         })
     }

@@ -204,6 +204,7 @@ fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: N
         description: scenario.description,
         seed: scenario.seed,
         until,
+        allow_lossless_drops: false,
         nics: nics.collect(),
         switches: Vec::new(),
         links: network.links,
