@@ -21,6 +21,7 @@ use crate::trace::{Event, Names, Sink};
 /// Prints a summary and writes capture.pcapng, messages.csv, ladder.txt and summary.json to the output directory. Every
 /// frame crosses a veth pair between two network namespaces, which are gone afterwards. Needs no root.
 #[derive(Debug, clap::Args)]
+#[allow(rustdoc::invalid_html_tags, reason = "clap shows these lines in a terminal as they stand")]
 pub struct Arguments {
     /// The scenario file.
     file: PathBuf,
