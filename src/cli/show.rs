@@ -61,10 +61,13 @@ pub fn time_of(line: &str) -> Option<Span> {
     Some(Span::from_ps(ns.parse::<u64>().ok()?.checked_mul(1_000)?.checked_add(ps.parse().ok()?)?))
 }
 
-/// A frame that simply did what it should ends in the number of its queue pair.
+/// A note, a control frame other than an ACK, or a frame with a remark behind its queue pair.
 fn is_notable(line: &str) -> bool {
-    let ends_in_a_word = line.split_whitespace().last().is_some_and(|last| last.parse::<u32>().is_err());
-    ends_in_a_word || line.contains("--NAK") || line.contains("NAK ")
+    let mut parts = line.splitn(3, '|');
+    let (Some(_), Some(arrow), Some(behind)) = (parts.next(), parts.next(), parts.next()) else { return true };
+    let is_rare = ["NAK", "XOFF", "XON", "CNP", "frame"].iter().any(|kind| arrow.contains(kind));
+    // Behind the arrow stand the node and its queue pair.
+    is_rare || behind.split_whitespace().count() > 2
 }
 
 #[cfg(test)]
