@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rocemu");
 /// No run of these tests takes a fraction of it on a machine that works.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// nobody:nogroup
 const ORDINARY_USER: &str = "65534";
 
@@ -63,7 +63,7 @@ pub struct Ran {
 
 /// Runs a scenario with the program, in a directory of its own.
 pub fn run(scenario: &str, options: &[&str]) -> Ran {
-    run_in(scratch(), scenario, options, |command| command)
+    run_in(scratch(), scenario, "out", options, |command| command)
 }
 
 /// [`run`], and all must be well.
@@ -75,6 +75,10 @@ pub fn run_well(scenario: &str, options: &[&str]) -> Ran {
 
 /// [`run`] as a user without any rights; `None` where that cannot be tried.
 pub fn run_as_ordinary_user(scenario: &str, options: &[&str]) -> Option<Ran> {
+    run_as_ordinary_user_to(scenario, "out", options)
+}
+
+pub fn run_as_ordinary_user_to(scenario: &str, out: &str, options: &[&str]) -> Option<Ran> {
     if !is_root() || !has("setpriv") {
         skip("needs root and setpriv to become an ordinary user");
         return None;
@@ -85,7 +89,7 @@ pub fn run_as_ordinary_user(scenario: &str, options: &[&str]) -> Option<Ran> {
     fs::copy(PROGRAM, &copy).unwrap();
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let ran = run_in(dir, scenario, options, |_| {
+    let ran = run_in(dir, scenario, out, options, |_| {
         let mut command = assert_cmd::Command::new("setpriv");
         command.args(["--reuid", ORDINARY_USER, "--regid", ORDINARY_USER, "--clear-groups"]).arg(copy);
         command
@@ -96,6 +100,7 @@ pub fn run_as_ordinary_user(scenario: &str, options: &[&str]) -> Option<Ran> {
 fn run_in(
     dir: TempDir,
     scenario: &str,
+    out: &str,
     options: &[&str],
     wrap: impl FnOnce(assert_cmd::Command) -> assert_cmd::Command,
 ) -> Ran {
@@ -103,7 +108,7 @@ fn run_in(
     fs::write(&file, scenario).unwrap();
     let mut command = wrap(assert_cmd::Command::new(PROGRAM));
     command.current_dir(dir.path()).env_remove("RUST_LOG").timeout(PATIENCE);
-    let output = command.args(["run", "scenario.toml", "--out", "out"]).args(options).output().unwrap();
+    let output = command.args(["run", "scenario.toml", "--out", out]).args(options).output().unwrap();
     Ran {
         dir,
         code: output.status.code(),
