@@ -7,7 +7,7 @@
 //! Rooms, in the order in which they may import each other; a packet's walk through them is told in [`nic`]:
 //!
 //! ```text
-//! base < wire < trace < { port, link, record } < nic < workload < scenario < { engine, netns } < io < cli
+//! base < wire < trace < { port, link, record } < { nic, switch } < workload < scenario < { engine, netns } < io < cli
 //! ```
 
 #![warn(clippy::unwrap_used)]
@@ -24,6 +24,7 @@ pub mod nic;
 pub mod port;
 pub mod record;
 pub mod scenario;
+pub mod switch;
 pub mod trace;
 pub mod wire;
 pub mod workload;

@@ -16,6 +16,8 @@ mod wires;
 #[cfg(test)]
 mod loss_tests;
 #[cfg(test)]
+mod switch_tests;
+#[cfg(test)]
 mod tests;
 
 pub use audit::{MessageAudit, Mismatch};

@@ -10,8 +10,9 @@ use super::injector::{Injected, Injector};
 use super::{ForeignFrames, Hop, Mismatch, Wires, WiresError};
 use crate::base::{Instant, MessageId, NodeId, Octets, Phase, PortId, Rng, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
-use crate::nic::{Connection, Holdings, Input, Nic, Output, Transmission, WorkRequest, headline};
+use crate::nic::{self, Connection, Holdings, Input, Nic, WorkRequest, headline};
 use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
+use crate::switch::{self, Switch};
 use crate::trace::{Account, Counters, Event, EventKind, Headline, Imbalance, Ledger, Sink};
 use crate::wire::{self, IcrcCheck, Packet, Verb};
 use crate::workload::{Due, Series, Workload};
@@ -52,6 +53,8 @@ pub struct Engine<'a> {
     plan: &'a Plan,
     wires: &'a mut dyn Wires,
     nics: Vec<Nic>,
+    /// Their node ids follow the NICs'.
+    switches: Vec<Switch>,
     /// By node, then port.
     cables: Vec<Vec<Cable>>,
     /// By hop.
@@ -123,6 +126,7 @@ impl<'a> Engine<'a> {
                 nics[queue_pair.ends[end].node.index()].connect(connection(plan, queue_pair, end));
             }
         }
+        let switches = plan.switches.iter().map(|s| Switch::new(s.config.clone(), s.routes.clone())).collect();
         let total = plan.posts.iter().map(|post| Octets::new(post.size.get() * u64::from(post.count))).sum();
         Self {
             plan,
@@ -134,13 +138,14 @@ impl<'a> Engine<'a> {
             flight: Flight::new(),
             flights: 0,
             wakes: BTreeSet::new(),
-            wake_of: vec![None; nics.len()],
+            wake_of: vec![None; plan.node_count()],
             audit: MessageAudit::default(),
-            counters: Counters::new(nics.len()),
+            counters: Counters::new(plan.node_count()),
             ledger: Ledger::default(),
             now: Instant::ZERO,
             progress: Progress { total, ..Progress::default() },
             nics,
+            switches,
         }
     }
 
@@ -173,6 +178,7 @@ impl<'a> Engine<'a> {
             && self.audit.is_all_finished()
             && self.flight.is_empty()
             && self.nics.iter().all(Nic::is_quiet)
+            && self.switches.iter().all(Switch::is_quiet)
     }
 
     fn next_moment(&self) -> Option<Moment> {
@@ -196,32 +202,73 @@ impl<'a> Engine<'a> {
     fn step(&mut self, moment: Moment, sink: &mut dyn Sink) -> Result<(), RunError> {
         let node = moment.node;
         // Arrivals and posts come from outside the nodes; all other phases are theirs.
-        let input = match moment.phase {
-            Phase::Arrival => self.arrival(moment, sink)?,
-            Phase::Post => self.workload.pop().map(|due| self.post(due)),
-            _ => Some(Input::Wake),
-        };
-        let input = input.expect("the moment came from something that is there");
-        self.nics[node.index()].handle_input(self.now, input);
-        while let Some(output) = self.nics[node.index()].poll_output() {
-            match output {
-                Output::Event(kind) => self.tell(node, kind, sink)?,
-                Output::Transmit(transmission) => self.transmit(node, transmission, sink)?,
-            }
+        let frame = if moment.phase == Phase::Arrival { self.arrival(moment, sink)? } else { None };
+        match node.index().checked_sub(self.nics.len()) {
+            None => self.step_nic(moment, frame, sink)?,
+            Some(index) => self.step_switch(index, moment, frame, sink)?,
         }
         self.note_wake(node);
         Ok(())
     }
 
+    fn step_nic(&mut self, moment: Moment, frame: Option<Arrival>, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let node = moment.node;
+        let input = match (moment.phase, frame) {
+            (Phase::Arrival, Some(Arrival { frame, wire_len })) => Input::Frame { frame, wire_len },
+            (Phase::Post, _) => {
+                let due = self.workload.pop().expect("the moment came from a post that is due");
+                self.post(due)
+            }
+            _ => Input::Wake,
+        };
+        self.nics[node.index()].handle_input(self.now, input);
+        while let Some(output) = self.nics[node.index()].poll_output() {
+            match output {
+                nic::Output::Event(kind) => self.tell(node, kind, sink)?,
+                nic::Output::Transmit(sent) => {
+                    let nic::Transmission { port, packet, wire_len, transmission, message, frame } = sent;
+                    let passing = Passing { packet, transmission, message, wire_len, frame };
+                    self.transmit(node, port, passing, sink)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step_switch(
+        &mut self,
+        index: usize,
+        moment: Moment,
+        frame: Option<Arrival>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), RunError> {
+        let input = match frame {
+            Some(Arrival { frame, wire_len }) => switch::Input::Frame { port: PortId(moment.unit), frame, wire_len },
+            None => switch::Input::Wake,
+        };
+        self.switches[index].handle_input(self.now, input);
+        while let Some(output) = self.switches[index].poll_output() {
+            match output {
+                switch::Output::Event(kind) => self.tell(moment.node, kind, sink)?,
+                switch::Output::Transmit(sent) => {
+                    let switch::Transmission { port, packet, wire_len, frame } = sent;
+                    // Whose message it is, and which transmission, is the sending NIC's knowledge.
+                    let passing = Passing { packet, transmission: 0, message: None, wire_len, frame };
+                    self.transmit(moment.node, port, passing, sink)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The frame that arrives now: one in flight, or else one that a fault script injects.
-    fn arrival(&mut self, moment: Moment, sink: &mut dyn Sink) -> Result<Option<Input>, RunError> {
+    fn arrival(&mut self, moment: Moment, sink: &mut dyn Sink) -> Result<Option<Arrival>, RunError> {
         let in_flight = self.flight.first_entry().filter(|entry| {
             let &(at, node, port, _) = entry.key();
             (at, node, port.0) == (moment.at, moment.node, moment.unit)
         });
         if let Some(entry) = in_flight {
-            let Arrival { frame, wire_len } = entry.remove();
-            return Ok(Some(Input::Frame { frame, wire_len }));
+            return Ok(Some(entry.remove()));
         }
         let Some(Injected { hop, from, rule, frame }) = self.injector.pop() else { return Ok(None) };
         let arrived = self.wires.carry(hop, &frame)?;
@@ -229,11 +276,14 @@ impl<'a> Engine<'a> {
         let packet = Packet::parse_with(&frame, IcrcCheck::Ignore);
         let packet = packet.map_or(Headline::UNREADABLE, |packet| headline(&packet));
         self.tell(from.node, EventKind::FrameInjected { port: from.port, rule, packet, frame }, sink)?;
-        Ok(Some(Input::Frame { frame: arrived, wire_len }))
+        Ok(Some(Arrival { frame: arrived, wire_len }))
     }
 
     fn note_wake(&mut self, node: NodeId) {
-        let wake = self.nics[node.index()].next_wake();
+        let wake = match node.index().checked_sub(self.nics.len()) {
+            None => self.nics[node.index()].next_wake(),
+            Some(index) => self.switches[index].next_wake(),
+        };
         let moment = wake.map(|wake| Moment { at: wake.at, phase: wake.phase, node, unit: wake.unit });
         let known = std::mem::replace(&mut self.wake_of[node.index()], moment);
         if known != moment {
@@ -268,10 +318,10 @@ impl<'a> Engine<'a> {
 
     /// The last bit of a frame has left a port: what the link's rules leave of it crosses the wire now, and arrives
     /// after the link's Delay.
-    fn transmit(&mut self, node: NodeId, sent: Transmission, sink: &mut dyn Sink) -> Result<(), RunError> {
-        let Transmission { port, packet, wire_len, transmission, message, frame } = sent;
+    fn transmit(&mut self, node: NodeId, port: PortId, passing: Passing, sink: &mut dyn Sink) -> Result<(), RunError> {
         let cable = self.cables[node.index()][port.index()];
-        let passing = Passing { packet, transmission, message, wire_len, frame: frame.clone() };
+        let (packet, transmission, wire_len) = (passing.packet, passing.transmission, passing.wire_len);
+        let frame = passing.frame.clone();
         let journey = self.directions[cable.hop.index()].pass(self.now, passing);
         for Leg { arrives_at, frame, wire_len } in journey.legs {
             let frame = self.wires.carry(cable.hop, &frame)?;
@@ -314,6 +364,11 @@ impl<'a> Engine<'a> {
             self.ledger.hold(Account::Segments, segments);
             self.ledger.hold(Account::ReceivedPayload, received_payload);
             self.ledger.hold(Account::DeliveredPayload, partial_payload);
+        }
+        for switch in &self.switches {
+            let switch::Holdings { egress_frames, buffered_octets } = switch.holdings();
+            self.ledger.hold(Account::EgressFrames, egress_frames);
+            self.ledger.hold(Account::SwitchOctets, buffered_octets);
         }
         let held: usize = self.directions.iter().map(link::Direction::held_count).sum();
         self.ledger.hold(Account::LinkFrames, (self.flight.len() + held) as u64);
@@ -371,7 +426,7 @@ fn series(plan: &Plan, post: &PostPlan) -> Series {
 
 /// Where the frames of every port go, by node and port.
 fn cables(plan: &Plan) -> Vec<Vec<Cable>> {
-    let mut cables: Vec<Vec<(PortId, Cable)>> = plan.nics.iter().map(|_| Vec::new()).collect();
+    let mut cables: Vec<Vec<(PortId, Cable)>> = vec![Vec::new(); plan.node_count()];
     for (link_index, link) in (0..).zip(&plan.links) {
         for from_end in 0..2 {
             let (own, peer) = (link.ends[from_end], link.ends[1 - from_end]);

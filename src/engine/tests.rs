@@ -3,6 +3,8 @@
 //! Defaults throughout: 400 Gb/s, 100 ns, MSS 4096. A full frame of 4,154 B lasts 83,080 ps, an ACK of 126 B 2,520 ps;
 //! 80 ns to start, 1,555 ps for a read request, 69,289 ps for 4,096 B over PCIe.
 
+mod congestion;
+
 use std::ops::ControlFlow;
 
 use super::{Engine, MemoryWires, Outcome};
@@ -45,9 +47,9 @@ impl Log {
 pub const A: NodeId = NodeId(0);
 pub const B: NodeId = NodeId(1);
 
-fn nic_plan(number: u8) -> NicPlan {
+pub fn nic_plan(number: u8) -> NicPlan {
     NicPlan {
-        name: ["a", "b"][usize::from(number) - 1].into(),
+        name: char::from(b'a' + number - 1).to_string(),
         address: nic::Address { mac: MacAddr([2, 0, 0, 0, 0, number]), ip: core::net::Ipv4Addr::new(10, 0, 0, number) },
         config: nic::Config::default(),
     }
@@ -69,6 +71,7 @@ pub fn pair(queue_pairs: u32) -> Plan {
         seed: 1,
         until: Instant::ZERO + Span::from_secs(10),
         nics: vec![nic_plan(1), nic_plan(2)],
+        switches: Vec::new(),
         links: vec![LinkPlan { ends: [link_end(A), link_end(B)] }],
         queue_pairs: (0..queue_pairs)
             .map(|n| QueuePairPlan { name: format!("q{n}"), ends: [end(A, 2 + n), end(B, 2 + n)], implicit: false })

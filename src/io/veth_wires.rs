@@ -81,7 +81,7 @@ impl VethWires {
     pub fn for_plan(plan: &Plan, options: &Options) -> Result<Self, netns::Error> {
         let end = |end: LinkEnd| End { node: end.node.index(), port: end.port.index() };
         let topology = Topology {
-            nodes: plan.nics.iter().map(|nic| nic.name.clone()).collect(),
+            nodes: plan.names().nodes.into_iter().map(|node| node.name).collect(),
             cables: plan.links.iter().map(|link| link.ends.map(end)).collect(),
         };
         Self::create(&topology, options)

@@ -1,4 +1,4 @@
-//! What a receiver sends back: ACK, NAK, CNP. All are made at the arrival of the packet that draws them, whether or not
+//! What a receiver sends back: ACK and NAK. Both are made at the arrival of the packet that draws them, whether or not
 //! its payload has reached the host (timing rule 5).
 
 use super::ack::AckDecision;
@@ -67,13 +67,5 @@ impl Nic {
         self.cancel(timer);
         self.emit(EventKind::NakMade { qpn, expected, got });
         self.queue_frame(Queue::Class(class), Outgoing::control(packet.into()));
-    }
-
-    /// A CE-marked data packet draws a CNP to its sender, through the express queue.
-    pub(super) fn notify_congestion(&mut self, qpn: Qpn) {
-        let queue_pair = &self.queue_pairs[&qpn];
-        let connection = &queue_pair.connection;
-        let packet = RocePacket::cnp(&queue_pair.endpoints, connection.control_class, connection.peer_qpn);
-        self.queue_frame(Queue::Express, Outgoing::control(packet.into()));
     }
 }

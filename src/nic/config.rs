@@ -2,6 +2,7 @@
 
 use core::net::Ipv4Addr;
 
+use super::rate::CongestionConfig;
 use crate::base::{Class, Octets, Rate, Span};
 use crate::port::{EgressConfig, IngressConfig};
 use crate::wire::MacAddr;
@@ -35,8 +36,10 @@ pub struct Config {
     pub retransmit_timeout: Span,
     /// RdmaControlPacketTC: class of ACKs and NAKs on queue pairs that a packet opens (model.md T3).
     pub control_class: Class,
-    /// EnableECN: data is ECT(0), CNPs slow queue pairs down.
+    /// EnableECN: data is ECT(0), CNPs slow queue pairs down. Without, data is Not-ECT and CNPs are ignored; they are
+    /// made either way.
     pub enable_ecn: bool,
+    pub congestion: CongestionConfig,
     /// Pads control frames with an Ethernet trailer to their model size (model.md W3).
     pub pad_to_model: bool,
     /// Solicited event only where the InfiniBand specification has it (model.md W7).
@@ -99,6 +102,7 @@ impl Default for Config {
             retransmit_timeout: Span::from_ms(64),
             control_class: Class::CONTROL,
             enable_ecn: true,
+            congestion: CongestionConfig::default(),
             pad_to_model: false,
             strict_ib_flags: false,
         }

@@ -230,6 +230,6 @@ impl Nic {
             packet.bth.solicited = false;
         }
         let index = segment.position.since(message.first) as u32;
-        Outgoing::data(packet.into(), transmission, (work.message, index))
+        Outgoing::data(packet.into(), qpn, transmission, (work.message, index))
     }
 }

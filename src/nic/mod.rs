@@ -5,7 +5,8 @@
 //!                                                                                        ▲
 //!  line ─► receive (charge, PSN check) ─► pcie ─► host memory                            │
 //!             ├─► answer: ACK, NAK, CNP ────────────────────────────────────────────────┘
-//!             └─► acknowledge (retire, rewind, complete) ─► generate
+//!             ├─► acknowledge (retire, rewind, complete) ─► generate
+//!             └─► congestion (CNP made, CNP obeyed) ─► rate ─► transmit
 //! ```
 //!
 //! Contract: give it one [`Input`], then take outputs until there are none, then wait until [`Nic::next_wake`]. Time is
@@ -18,10 +19,12 @@ mod ack;
 mod acknowledge;
 mod answer;
 mod config;
+mod congestion;
 mod generate;
 mod host_memory;
 mod pcie;
 mod queue_pair;
+mod rate;
 mod ready_queue;
 mod receive;
 mod requester;
@@ -39,6 +42,10 @@ pub use config::{AckConfig, Address, Config, GENERATION_START, PcieConfig, PcieS
 pub use host_memory::{AccessError, HostMemory, MemoryKey, Registration};
 pub use pcie::{TRANSFER_OVERHEAD, TRANSFER_PAYLOAD, transfer_count};
 pub use queue_pair::Connection;
+pub use rate::{
+    CongestionConfig, CongestionControl, Controller, DcqcnNvidiaConfig, DcqcnPaperConfig, EcnLoopConfig,
+    RateApplication,
+};
 pub use send_queue::WorkRequest;
 pub use transmit::headline;
 
@@ -108,8 +115,10 @@ enum Alarm {
     DownstreamTransferEnd,
     PauseEnd(Class),
     PauseRefresh(Class),
+    RateTimer(Qpn),
     AckDelay(Qpn),
     Retransmit(Qpn),
+    DelayedCnp(Qpn),
     Generate,
     PortChoice,
 }
@@ -123,8 +132,10 @@ impl Alarm {
             Self::DownstreamTransferEnd => (Phase::Pcie, 1),
             Self::PauseEnd(_) => (Phase::Timer, 0),
             Self::PauseRefresh(_) => (Phase::Timer, 1),
+            Self::RateTimer(_) => (Phase::Timer, 2),
             Self::AckDelay(_) => (Phase::Timer, 3),
             Self::Retransmit(_) => (Phase::Timer, 4),
+            Self::DelayedCnp(_) => (Phase::Timer, 5),
             Self::Generate => (Phase::Generate, 0),
             Self::PortChoice => (Phase::PortChoice, PORT.0),
         }
@@ -150,6 +161,8 @@ pub struct Nic {
 
     egress: Egress<Outgoing>,
     choice_scheduled: bool,
+    /// When the first of the frames that pacing holds back may start; the port is idle until then.
+    pace_wake: Option<Ticket>,
     received_pauses: PerClass<Option<ReceivedPause>>,
 
     ingress_pools: Pools,
@@ -157,6 +170,8 @@ pub struct Nic {
     refreshes: PerClass<Option<Ticket>>,
     /// Data packets charged to an ingress pool and not yet accepted by the PCIe transmit buffer, oldest first.
     received: VecDeque<ReceivedData>,
+    /// CNPs that were drawn and are still to be made.
+    delayed_cnps: u32,
 }
 
 /// What a NIC holds at the end of a run, for the ledger.
@@ -194,11 +209,13 @@ impl Nic {
             downstream: Direction::unlimited(&config.pcie.host_side),
             egress: Egress::new(&config.egress),
             choice_scheduled: false,
+            pace_wake: None,
             received_pauses: Default::default(),
             ingress_pools,
             pause_senders,
             refreshes: Default::default(),
             received: VecDeque::new(),
+            delayed_cnps: 0,
             config,
         }
     }
@@ -249,7 +266,9 @@ impl Nic {
             Alarm::PauseEnd(class) => self.resume(class, false),
             Alarm::PauseRefresh(class) => self.refresh_pause(class),
             Alarm::AckDelay(qpn) => self.ack_delay_expired(qpn),
+            Alarm::RateTimer(qpn) => self.rate_timer_expired(qpn),
             Alarm::Retransmit(qpn) => self.transport_timer_expired(qpn),
+            Alarm::DelayedCnp(qpn) => self.delayed_cnp_is_due(qpn),
             Alarm::Generate => self.generate(),
             Alarm::PortChoice => self.choose_frame(),
         }
@@ -266,10 +285,12 @@ impl Nic {
         self.calendar.next()
     }
 
-    /// Nothing is on its way inside the NIC: no frame, no segment, no received data. Idle timers do not count.
+    /// Nothing is on its way inside the NIC: no frame, no segment, no received data, no CNP to be made. Idle timers do
+    /// not count.
     pub fn is_quiet(&self) -> bool {
         self.egress.frame_count() == 0
             && self.received.is_empty()
+            && self.delayed_cnps == 0
             && self.upstream.is_idle()
             && self.downstream.is_idle()
             && self.ready.is_empty()

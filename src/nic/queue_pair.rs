@@ -1,6 +1,7 @@
 //! A queue pair: who it talks to, and its two halves.
 
 use super::ack::AckCoalescer;
+use super::congestion::Congestion;
 use super::requester::Requester;
 use super::responder::Responder;
 use super::{Address, Config};
@@ -28,6 +29,7 @@ pub struct QueuePair {
     pub endpoints: Endpoints,
     pub requester: Requester,
     pub responder: Responder,
+    pub congestion: Congestion,
     /// Payload in host memory of a message not yet complete.
     pub partial_payload: Octets,
 }
@@ -46,6 +48,7 @@ impl QueuePair {
             endpoints,
             requester: Requester::new(connection.initial_psn, config.mss),
             responder: Responder::new(connection.peer_initial_psn, AckCoalescer::new(config.ack.clone())),
+            congestion: Congestion::new(config),
             partial_payload: Octets::ZERO,
         }
     }

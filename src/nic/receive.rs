@@ -142,7 +142,7 @@ impl Nic {
         };
         self.judge(arrived, verdict);
         if roce.ecn == Ecn::Ce {
-            self.notify_congestion(qpn);
+            self.congestion_seen(qpn, psn);
         }
         match (arrival, placement) {
             (Arrival::Expected, Some(Ok(placement))) => {
@@ -311,7 +311,10 @@ impl Nic {
                 self.judge(arrived, effect.verdict());
                 self.follow_nak(qpn, psn, effect);
             }
-            wire::PacketKind::Cnp => self.judge(arrived, Verdict::Processed),
+            wire::PacketKind::Cnp => {
+                self.judge(arrived, Verdict::Processed);
+                self.cnp_arrived(qpn);
+            }
             _ => self.judge(arrived, Verdict::Dropped(DropReason::UnexpectedSyndrome)),
         }
     }

@@ -1,10 +1,13 @@
 //! The port's sending side: queues, the line, and the pauses that the peer asks for.
 
+use std::collections::BTreeMap;
+
+use super::queue_pair::QueuePair;
 use super::{Alarm, Nic, Output, PORT, Transmission};
-use crate::base::{Class, Instant, MessageId, Octets, Psn, Qpn, Rate, Ticket};
+use crate::base::{Class, Instant, MessageId, Octets, Qpn, Ticket};
 use crate::port::pause_time;
-use crate::trace::{EventKind, Headline, PacketKind, Queue};
-use crate::wire::{self, Packet, PfcFrame};
+use crate::trace::{EventKind, Headline, Queue};
+use crate::wire::{Packet, PfcFrame};
 
 /// A frame in an egress queue. It becomes octets when its last bit leaves.
 #[derive(Clone, Debug)]
@@ -13,6 +16,8 @@ pub struct Outgoing {
     pub headline: Headline,
     pub wire_len: Octets,
     pub transmission: u32,
+    /// The queue pair that sends a data packet.
+    pub sender: Option<Qpn>,
     /// The message of a data packet, and its index in it.
     pub message: Option<(MessageId, u32)>,
 }
@@ -27,42 +32,23 @@ pub struct ReceivedPause {
 impl Outgoing {
     /// A packet of the NIC's own: ACK, NAK, CNP or PFC.
     pub fn control(packet: Packet) -> Self {
-        Self { headline: headline(&packet), wire_len: packet.wire_len(), packet, transmission: 0, message: None }
+        let (headline, wire_len) = (headline(&packet), packet.wire_len());
+        Self { headline, wire_len, packet, transmission: 0, sender: None, message: None }
     }
 
-    pub fn data(packet: Packet, transmission: u32, message: (MessageId, u32)) -> Self {
-        Self { transmission, message: Some(message), ..Self::control(packet) }
+    pub fn data(packet: Packet, sender: Qpn, transmission: u32, message: (MessageId, u32)) -> Self {
+        Self { transmission, sender: Some(sender), message: Some(message), ..Self::control(packet) }
     }
 }
 
 /// The facts by which people recognise a packet.
 pub fn headline(packet: &Packet) -> Headline {
-    match packet {
-        Packet::Roce(roce) => Headline {
-            kind: match roce.kind() {
-                wire::PacketKind::Data(wire::Verb::Send) => PacketKind::Send,
-                wire::PacketKind::Data(wire::Verb::Write) => PacketKind::Write,
-                wire::PacketKind::Ack => PacketKind::Ack,
-                wire::PacketKind::Nak(_) => PacketKind::Nak,
-                wire::PacketKind::Cnp => PacketKind::Cnp,
-                wire::PacketKind::RnrNak | wire::PacketKind::Reserved => PacketKind::Other,
-            },
-            class: roce.class(),
-            dest_qpn: roce.bth.dest_qpn,
-            psn: roce.bth.psn,
-            payload: Octets::new(roce.payload.len() as u64),
-        },
-        Packet::Pfc(pfc) => {
-            let (class, quanta) = pfc.classes().next().unwrap_or_default();
-            Headline {
-                kind: if quanta == 0 { PacketKind::Xon } else { PacketKind::Xoff },
-                class,
-                dest_qpn: Qpn::NONE,
-                psn: Psn::default(),
-                payload: Octets::ZERO,
-            }
-        }
-    }
+    Headline::of(packet)
+}
+
+/// When a frame may start: what is not data is never held back.
+fn may_start(queue_pairs: &BTreeMap<Qpn, QueuePair>, frame: &Outgoing) -> Instant {
+    frame.sender.and_then(|qpn| queue_pairs.get(&qpn)).map_or(Instant::ZERO, |qp| qp.congestion.may_start())
 }
 
 impl Nic {
@@ -91,17 +77,35 @@ impl Nic {
 
     pub(super) fn choose_frame(&mut self) {
         self.choice_scheduled = false;
-        let rate: Rate = self.config.data_rate;
-        let Some((queue, frame)) = self.egress.choose() else { return };
-        let (packet, wire_len) = (frame.headline, frame.wire_len);
+        let pace_wake = self.pace_wake.take();
+        self.cancel(pace_wake);
+        let (now, queue_pairs) = (self.now, &self.queue_pairs);
+        let Some((queue, frame)) = self.egress.choose_if(|frame| may_start(queue_pairs, frame) <= now) else {
+            return self.wait_for_pace();
+        };
+        let (packet, wire_len, sender) = (frame.headline, frame.wire_len, frame.sender);
+        let rate = match sender.and_then(|qpn| self.queue_pairs.get_mut(&qpn)) {
+            Some(queue_pair) => queue_pair.congestion.start_frame(now, wire_len, &self.config),
+            None => self.config.data_rate,
+        };
         self.schedule(self.now + rate.time_for(wire_len), Alarm::TransmitEnd);
         self.emit(EventKind::TransmitStarted { port: PORT, queue, packet, wire_len, rate });
+    }
+
+    /// Pacing holds back the first frame of every class that may send: the port chooses again when the first of them is
+    /// due. What joins a queue before that, or the end of a pause, makes it choose earlier.
+    fn wait_for_pace(&mut self) {
+        if !self.egress.is_line_idle() {
+            return;
+        }
+        let due = self.egress.heads().map(|frame| may_start(&self.queue_pairs, frame)).min();
+        self.pace_wake = due.map(|at| self.schedule(at, Alarm::PortChoice));
     }
 
     /// The last bit has left: the frame is the link's, its reservation is released.
     pub(super) fn transmit_ended(&mut self) {
         let (queue, sent) = self.egress.finish().expect("a transmission ends on a line that carries one");
-        let Outgoing { packet, headline, wire_len, transmission, message } = sent;
+        let Outgoing { packet, headline, wire_len, transmission, sender, message } = sent;
         let packet = match packet {
             Packet::Roce(roce) if self.config.pad_to_model => Packet::Roce(roce.padded_to_model()),
             packet => packet,
@@ -121,6 +125,9 @@ impl Nic {
             let occupancy = pool.occupancy();
             self.emit(EventKind::EgressReleased { class, octets: wire_len, occupancy });
             self.restart_after_release(class);
+        }
+        if let Some(qpn) = sender {
+            self.data_sent(qpn, wire_len);
         }
         self.ask_for_choice();
     }

@@ -43,6 +43,12 @@ impl<T> Egress<T> {
     ///
     /// * Source: timing rule 4; seeds/001 "Transmit scheduling".
     pub fn choose(&mut self) -> Option<(Queue, &mut T)> {
+        self.choose_if(|_| true)
+    }
+
+    /// The same, where a class whose first frame `may_start` denies cannot send: its frames keep their order. The
+    /// express queue is not asked.
+    pub fn choose_if(&mut self, may_start: impl Fn(&T) -> bool) -> Option<(Queue, &mut T)> {
         if self.on_line.is_some() {
             return None;
         }
@@ -50,12 +56,18 @@ impl<T> Egress<T> {
             Some(frame) => (Queue::Express, frame),
             None => {
                 let (classes, paused) = (&self.classes, &self.paused);
-                let class = self.scheduler.serve(|c| !paused[c.index()] && !classes[c.index()].is_empty())?;
+                let can_send = |c: Class| !paused[c.index()] && classes[c.index()].front().is_some_and(&may_start);
+                let class = self.scheduler.serve(can_send)?;
                 (Queue::Class(class), self.classes[class.index()].pop_front()?)
             }
         };
         let (queue, frame) = self.on_line.insert((queue, frame));
         Some((*queue, frame))
+    }
+
+    /// The first frame of every class that is not paused.
+    pub fn heads(&self) -> impl Iterator<Item = &T> {
+        self.classes.iter().zip(self.paused).filter(|(_, paused)| !paused).filter_map(|(frames, _)| frames.front())
     }
 
     /// Takes the frame off the line: its last bit has left. `None` if the line was idle.
@@ -69,6 +81,12 @@ impl<T> Egress<T> {
 
     pub fn is_line_idle(&self) -> bool {
         self.on_line.is_none()
+    }
+
+    /// The frames that wait or are on the line, in no particular order.
+    pub fn frames(&self) -> impl Iterator<Item = &T> {
+        let on_line = self.on_line.iter().map(|(_, frame)| frame);
+        self.express.iter().chain(self.classes.iter().flatten()).chain(on_line)
     }
 
     /// Frames that wait or are on the line.
@@ -113,6 +131,19 @@ mod tests {
         assert_eq!(drain(&mut egress), ["xon"]);
         egress.set_paused(Class::default(), false);
         assert_eq!(drain(&mut egress), ["data"]);
+    }
+
+    #[test]
+    fn a_frame_that_may_not_start_holds_its_class_back_and_no_other() {
+        let mut egress = Egress::new(&EgressConfig::default());
+        egress.push(class(1), "not yet");
+        egress.push(class(1), "behind it");
+        egress.push(class(0), "data");
+        assert_eq!(egress.heads().copied().collect::<Vec<_>>(), ["data", "not yet"]);
+        assert_eq!(egress.choose_if(|frame| *frame != "not yet").map(|(_, frame)| *frame), Some("data"));
+        egress.finish();
+        assert!(egress.choose_if(|frame| *frame != "not yet").is_none());
+        assert_eq!(drain(&mut egress), ["not yet", "behind it"]);
     }
 
     #[test]

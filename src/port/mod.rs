@@ -1,4 +1,4 @@
-//! What any Ethernet port has: pools, PFC in both directions, class schedulers, egress queues.
+//! What any Ethernet port has: pools, PFC in both directions, ECN marking, class schedulers, egress queues.
 //!
 //! ```text
 //!   reserve ─► Pool ─► Egress ── choose ──► line ─► … ─► Pool ─► PauseSender (Xoff, Xon)
@@ -10,12 +10,14 @@
 
 mod config;
 mod egress;
+mod mark;
 mod pause;
 mod pool;
 mod scheduler;
 
 pub use config::{EgressConfig, IngressConfig, PerClass, Scheduling};
 pub use egress::Egress;
+pub use mark::{MarkConfig, Marker};
 pub use pause::{PauseSender, Refresh, pause_time};
 pub use pool::{Pool, Pools};
 pub use scheduler::Scheduler;

@@ -155,7 +155,7 @@ impl<W: Write> Ladder<W> {
                 _ => State::Arrived,
             };
             match verdict {
-                Verdict::Accepted | Verdict::Processed => {}
+                Verdict::Accepted | Verdict::Processed | Verdict::Forwarded => {}
                 Verdict::Duplicate | Verdict::Stale | Verdict::Dropped(_) => remarks.push(words::verdict(verdict)),
             }
         }

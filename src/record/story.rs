@@ -229,6 +229,9 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         Just(Verdict::Accepted),
         Just(Verdict::Duplicate),
         Just(Verdict::Stale),
+        Just(Verdict::Forwarded),
+        Just(Verdict::Dropped(DropReason::NoRoute)),
+        Just(Verdict::Dropped(DropReason::SwitchBufferFull)),
         Just(Verdict::Dropped(DropReason::PoolFull)),
         Just(Verdict::Dropped(DropReason::Malformed(WireError::BadIcrc { found: 1, computed: 2 }))),
     ]
@@ -286,6 +289,24 @@ fn kind() -> impl Strategy<Value = EventKind> {
             occupancy: packet.payload,
             verdict,
             frame: Bytes::new(),
+        }),
+        any::<u32>().prop_map(move |n| EventKind::QueueDepthChanged {
+            port,
+            class,
+            depth: Octets::new(n.into()),
+            average: f64::from(n) / 3.0,
+        }),
+        (headline(), any::<u32>()).prop_map(move |(packet, n)| EventKind::CeMarked {
+            port,
+            packet,
+            average: f64::from(n) / 3.0,
+            probability: 1.0 / f64::from(n),
+        }),
+        any::<u32>().prop_map(move |n| EventKind::IngressReleased {
+            port,
+            class,
+            octets: Octets::new(n.into()),
+            occupancy: Octets::ZERO,
         }),
         (any::<u16>(), any::<u64>()).prop_map(move |(quanta, ps)| EventKind::Paused {
             port,

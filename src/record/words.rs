@@ -39,6 +39,7 @@ pub(super) fn verdict(verdict: Verdict) -> Cow<'static, str> {
         Verdict::Duplicate => "duplicate".into(),
         Verdict::Processed => "processed".into(),
         Verdict::Stale => "stale".into(),
+        Verdict::Forwarded => "forwarded".into(),
         Verdict::Dropped(reason) => format!("discarded: {}", reason.text()).into(),
     }
 }

@@ -39,7 +39,7 @@ use traffic::Traffic;
 pub use attributes::{Attribute, attributes};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use plan::{
-    FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan, Records,
+    FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan, Records, SwitchPlan,
 };
 
 /// Larger files are refused before they are read.
@@ -205,6 +205,7 @@ fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: N
         seed: scenario.seed,
         until,
         nics: nics.collect(),
+        switches: Vec::new(),
         links: network.links,
         queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),
         posts: traffic.posts,

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::base::{Class, Instant, NodeId, Octets, PortId, Psn, Qpn, Span};
+use crate::base::{Class, Instant, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
 use crate::trace::{Names, NodeNames, PortNames};
 use crate::wire::Verb;
-use crate::{link, nic};
+use crate::{link, nic, switch};
 
 /// Everything a run needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Plan {
     pub until: Instant,
     /// Node ids 0, 1, …: NICs in file order.
     pub nics: Vec<NicPlan>,
+    /// The node ids behind the NICs': switches in file order.
+    pub switches: Vec<SwitchPlan>,
     pub links: Vec<LinkPlan>,
     pub queue_pairs: Vec<QueuePairPlan>,
     /// In file order; message numbers follow it.
@@ -61,6 +63,14 @@ pub struct NicPlan {
     pub name: String,
     pub address: nic::Address,
     pub config: nic::Config,
+}
+
+/// A rack switch, complete with its routes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchPlan {
+    pub name: String,
+    pub config: switch::Config,
+    pub routes: switch::Routes,
 }
 
 /// A cable between two ports.
@@ -137,18 +147,36 @@ pub enum FaultKind {
 impl Plan {
     /// Names of nodes and ports, for those who write for people.
     pub fn names(&self) -> Names {
-        let mut nodes: Vec<_> =
-            self.nics.iter().map(|nic| NodeNames { name: nic.name.clone(), ports: Vec::new() }).collect();
+        let names = self.nics.iter().map(|nic| &nic.name).chain(self.switches.iter().map(|switch| &switch.name));
+        let mut nodes: Vec<_> = names.map(|name| NodeNames { name: name.clone(), ports: Vec::new() }).collect();
         for link in &self.links {
             for (end, peer) in [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])] {
-                let base = format!("{}:{}", self.nics[end.node.index()].name, self.nics[peer.node.index()].name);
+                let base = format!("{}:{}", nodes[end.node.index()].name, nodes[peer.node.index()].name);
                 let ports = &mut nodes[end.node.index()].ports;
                 let twins = ports.iter().filter(|port| port.name.split('#').next() == Some(&base)).count();
                 let name = if twins == 0 { base } else { format!("{base}#{}", twins + 1) };
-                ports.push(PortNames { name, rate: self.nics[end.node.index()].config.data_rate });
+                ports.push(PortNames { name, rate: self.data_rate(end) });
             }
         }
         Names { nodes, rules: self.faults.iter().map(|fault| fault.name.clone()).collect() }
+    }
+
+    /// DataRate of a port.
+    pub fn data_rate(&self, end: LinkEnd) -> Rate {
+        match self.switch_at(end.node) {
+            Some(switch) => switch.config.ports[end.port.index()].data_rate,
+            None => self.nics[end.node.index()].config.data_rate,
+        }
+    }
+
+    /// The switch with this node id; `None` if it is a NIC's.
+    pub fn switch_at(&self, node: NodeId) -> Option<&SwitchPlan> {
+        node.index().checked_sub(self.nics.len()).and_then(|index| self.switches.get(index))
+    }
+
+    /// NICs and switches together.
+    pub fn node_count(&self) -> usize {
+        self.nics.len() + self.switches.len()
     }
 
     /// The two ports of every link, its first end first.

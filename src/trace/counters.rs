@@ -60,6 +60,14 @@ counters! {
     num_sends_recvd,
     num_cnp_sent,
     num_cnp_recvd,
+    /// CNPs received by a NIC that does not react to them.
+    num_cnp_ignored,
+    /// CE-marked data packets received by a queue pair, whatever became of them.
+    num_ce_recvd,
+    /// Marked packets that drew no CNP because the last one was too short a time ago.
+    num_cnp_suppressed,
+    /// Times that a queue pair became congested.
+    num_congestion_episodes,
     /// One per NAK made.
     num_seq_out_of_order,
     num_duplicate,
@@ -98,6 +106,14 @@ counters! {
     pfcxoff_rx,
     pfcxon_tx,
     pfcxon_rx,
+    /// Frames that a switch took in and queued at another port.
+    pkts_forwarded,
+    /// Frames on which a switch set CE.
+    pkts_ecn_marked,
+    /// Frames dropped because the buffer that a switch's ports share was full.
+    rx_drops_buffer,
+    /// Frames dropped because a switch knew no way to their destination.
+    rx_drops_no_route,
     /// Picoseconds during which the peer held a class of this node, all classes together.
     pfc_time_paused_ps,
 }
@@ -140,6 +156,11 @@ impl NodeCounters {
             EventKind::NakMade { .. } => self.num_seq_out_of_order += 1,
             EventKind::Rewound { .. } => self.num_rtx += 1,
             EventKind::TransportTimerExpired { .. } => self.num_rto += 1,
+            EventKind::CongestionSeen { .. } => self.num_ce_recvd += 1,
+            EventKind::CnpSuppressed { .. } => self.num_cnp_suppressed += 1,
+            EventKind::CnpIgnored { .. } => self.num_cnp_ignored += 1,
+            EventKind::EpisodeStarted { .. } => self.num_congestion_episodes += 1,
+            EventKind::CeMarked { .. } => self.pkts_ecn_marked += 1,
             EventKind::Resumed { paused, .. } => self.pfc_time_paused_ps += paused.ps(),
             EventKind::FrameSent { packet, wire_len, transmission, .. } => {
                 self.count_sent(packet.kind, *wire_len, *transmission);
@@ -154,6 +175,10 @@ impl NodeCounters {
     fn count_sent(&mut self, kind: PacketKind, wire_len: Octets, transmission: u32) {
         self.total_packets_tx += 1;
         self.total_bytes_tx += wire_len.get();
+        // What a switch passes on are packets of somebody else's queue pairs. A NIC forwards nothing.
+        if self.pkts_forwarded > 0 && !kind.is_pfc() {
+            return;
+        }
         match kind {
             PacketKind::Write => self.rdma_write_cnt += 1,
             PacketKind::Send => self.rdma_send_cnt += 1,
@@ -183,16 +208,22 @@ impl NodeCounters {
         if verdict == Verdict::Duplicate {
             self.num_duplicate += 1;
         }
+        if verdict == Verdict::Forwarded {
+            self.pkts_forwarded += 1;
+        }
         // Frames that never reached their queue pair are not counted as its packets.
         let reached = !matches!(
             verdict,
-            Verdict::Dropped(
-                DropReason::PoolFull
-                    | DropReason::NoQueuePairData
-                    | DropReason::NoQueuePairControl
-                    | DropReason::WrongAddress
-                    | DropReason::Malformed(_)
-            )
+            Verdict::Forwarded
+                | Verdict::Dropped(
+                    DropReason::PoolFull
+                        | DropReason::SwitchBufferFull
+                        | DropReason::NoRoute
+                        | DropReason::NoQueuePairData
+                        | DropReason::NoQueuePairControl
+                        | DropReason::WrongAddress
+                        | DropReason::Malformed(_)
+                )
         );
         if !reached {
             return;
@@ -212,6 +243,8 @@ impl NodeCounters {
     fn count_dropped(&mut self, reason: DropReason) {
         match reason {
             DropReason::PoolFull => self.rx_drops += 1,
+            DropReason::SwitchBufferFull => self.rx_drops_buffer += 1,
+            DropReason::NoRoute => self.rx_drops_no_route += 1,
             DropReason::NoQueuePairData => self.num_rx_drops_no_qp_data += 1,
             DropReason::NoQueuePairControl => self.num_rx_drops_no_qp_ctrl += 1,
             DropReason::AfterNak => self.num_rx_drops_after_nak += 1,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, RuleId, Span};
-use crate::wire::{Verb, WireError};
+use crate::wire::{self, Packet, Verb, WireError};
 
 /// One thing that happened, at one node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -116,6 +116,29 @@ pub enum EventKind {
     /// The PCIe write of a received packet has ended: its payload is in host memory.
     PayloadWritten { qpn: Qpn, psn: Psn, payload: Octets },
 
+    // Switches.
+    /// A frame joined a class's queue, or its transmission started; `depth` is what waits now, as it is charged, and
+    /// `average` what marking goes by.
+    QueueDepthChanged {
+        port: PortId,
+        class: Class,
+        #[serde(rename = "depth_octets")]
+        depth: Octets,
+        #[serde(rename = "average_octets")]
+        average: f64,
+    },
+    /// The switch set CE on a frame whose transmission starts.
+    CeMarked {
+        port: PortId,
+        #[serde(flatten)]
+        packet: Headline,
+        #[serde(rename = "average_octets")]
+        average: f64,
+        probability: f64,
+    },
+    /// A forwarded frame has left the switch: its charge to the port by which it had come was released.
+    IngressReleased { port: PortId, class: Class, octets: Octets, occupancy: Octets },
+
     // Acknowledgement and recovery.
     /// A packet was accepted without an ACK; `held` now wait for one.
     AckHeld { qpn: Qpn, psn: Psn, held: u32 },
@@ -139,6 +162,33 @@ pub enum EventKind {
     },
     /// The window is empty.
     TransportTimerStopped { qpn: Qpn },
+
+    // Congestion.
+    /// A data packet that a switch had marked with CE reached its queue pair.
+    CongestionSeen { qpn: Qpn, psn: Psn },
+    /// A marked packet drew no CNP: the last one of its queue pair was too short a time ago.
+    CnpSuppressed { qpn: Qpn },
+    /// A CNP was made for the queue pair's peer.
+    CnpMade { qpn: Qpn },
+    /// A CNP arrived, and this NIC does not react to CNPs.
+    CnpIgnored { qpn: Qpn },
+    /// A CNP arrived for a queue pair that was not congested: from now on a controller has its rate.
+    EpisodeStarted { qpn: Qpn },
+    /// The current rate or the target of a queue pair moved.
+    RateChanged {
+        qpn: Qpn,
+        #[serde(rename = "current_bps")]
+        current: Rate,
+        #[serde(rename = "target_bps")]
+        target: Rate,
+        cause: RateCause,
+    },
+    /// The queue pair is back at the line rate.
+    EpisodeEnded {
+        qpn: Qpn,
+        #[serde(rename = "lasted_ps")]
+        lasted: Span,
+    },
 
     // PFC.
     /// An XOFF was queued for the class; `refresh` says whether it repeats one.
@@ -210,6 +260,46 @@ impl Headline {
         psn: Psn::new(0),
         payload: Octets::ZERO,
     };
+
+    pub fn of(packet: &Packet) -> Self {
+        match packet {
+            Packet::Roce(roce) => Self {
+                kind: match roce.kind() {
+                    wire::PacketKind::Data(Verb::Send) => PacketKind::Send,
+                    wire::PacketKind::Data(Verb::Write) => PacketKind::Write,
+                    wire::PacketKind::Ack => PacketKind::Ack,
+                    wire::PacketKind::Nak(_) => PacketKind::Nak,
+                    wire::PacketKind::Cnp => PacketKind::Cnp,
+                    wire::PacketKind::RnrNak | wire::PacketKind::Reserved => PacketKind::Other,
+                },
+                class: roce.class(),
+                dest_qpn: roce.bth.dest_qpn,
+                psn: roce.bth.psn,
+                payload: Octets::new(roce.payload.len() as u64),
+            },
+            Packet::Pfc(pfc) => {
+                let (class, quanta) = pfc.classes().next().unwrap_or_default();
+                let kind = if quanta == 0 { PacketKind::Xon } else { PacketKind::Xoff };
+                Self { kind, class, ..Self::UNREADABLE }
+            }
+        }
+    }
+}
+
+/// What moved the rate of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateCause {
+    /// Congestion: a share of the current rate was taken.
+    Cut,
+    /// Congestion late in a recovery: target and current rate went down by a step.
+    AdditiveReduction,
+    /// Half the way back to the target.
+    FastRecovery,
+    /// The target went up by a step, the current rate half the way to it.
+    AdditiveIncrease,
+    /// The same in larger steps.
+    HyperIncrease,
 }
 
 /// Where a frame waits at a port.
@@ -287,6 +377,8 @@ pub enum Verdict {
     Processed,
     /// It had no effect on the sender's window: its news was old.
     Stale,
+    /// A switch took it in and queued it at the port that leads to its destination.
+    Forwarded,
     Dropped(DropReason),
 }
 
@@ -294,8 +386,12 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", content = "error", rename_all = "snake_case")]
 pub enum DropReason {
-    /// The ingress pool of its class could not hold it.
+    /// The ingress pool of its class could not hold it; in a switch, the share of its port and class.
     PoolFull,
+    /// The buffer that a switch's ports share could not hold it.
+    SwitchBufferFull,
+    /// The switch knows no way to its destination.
+    NoRoute,
     /// A data packet for a queue pair that does not exist.
     NoQueuePairData,
     /// An ACK, NAK or CNP for a queue pair that does not exist.
@@ -322,6 +418,8 @@ impl DropReason {
     pub fn text(self) -> String {
         match self {
             Self::PoolFull => "ingress pool full".into(),
+            Self::SwitchBufferFull => "switch buffer full".into(),
+            Self::NoRoute => "no route".into(),
             Self::NoQueuePairData => "data for an unknown queue pair".into(),
             Self::NoQueuePairControl => "control packet for an unknown queue pair".into(),
             Self::AfterNak => "after NAK".into(),

@@ -1,9 +1,10 @@
 //! The conservation ledger: what went in came out, is still held, or was dropped for a reason.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Event, EventKind, PacketKind, Sink, Verdict};
-use crate::base::Octets;
+use crate::base::{NodeId, Octets};
 
 /// What is counted on both sides of the books.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub enum Account {
     ReceivedPayload,
     /// Payload octets: written to the host = delivered with their message + part of one.
     DeliveredPayload,
+    /// Octets of switch buffers: taken in = released + held.
+    SwitchOctets,
     /// Messages: posted = completed + unfinished.
     Messages,
 }
@@ -46,17 +49,20 @@ pub struct Imbalance {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     balances: [Balance; Account::COUNT],
+    /// Nodes that have forwarded: what they queue is charged where it came in, not to an egress pool.
+    switches: BTreeSet<NodeId>,
 }
 
 impl Account {
     pub const COUNT: usize = Self::ALL.len();
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::EgressFrames,
         Self::LinkFrames,
         Self::Segments,
         Self::EgressOctets,
         Self::ReceivedPayload,
         Self::DeliveredPayload,
+        Self::SwitchOctets,
         Self::Messages,
     ];
 
@@ -69,6 +75,7 @@ impl Account {
             Self::EgressOctets => "egress_octets",
             Self::ReceivedPayload => "received_payload_octets",
             Self::DeliveredPayload => "delivered_payload_octets",
+            Self::SwitchOctets => "switch_octets",
             Self::Messages => "messages",
         }
     }
@@ -130,7 +137,8 @@ impl Sink for Ledger {
             }
             EventKind::FrameQueued { packet, .. } => {
                 self.enter(Account::EgressFrames, 1);
-                if matches!(packet.kind, PacketKind::Ack | PacketKind::Nak) {
+                let is_answer = matches!(packet.kind, PacketKind::Ack | PacketKind::Nak);
+                if is_answer && !self.switches.contains(&event.node) {
                     self.enter(Account::EgressOctets, crate::wire::ACK_WIRE_LEN.get());
                 }
             }
@@ -144,12 +152,18 @@ impl Sink for Ledger {
                     copies => self.enter(Account::LinkFrames, u64::from(copies) - 1),
                 }
             }
-            EventKind::FrameReceived { packet, verdict, .. } => {
+            EventKind::FrameReceived { packet, verdict, wire_len, .. } => {
                 self.leave(Account::LinkFrames, 1);
-                if *verdict == Verdict::Accepted {
-                    self.enter(Account::ReceivedPayload, packet.payload.get());
+                match verdict {
+                    Verdict::Accepted => self.enter(Account::ReceivedPayload, packet.payload.get()),
+                    Verdict::Forwarded => {
+                        self.switches.insert(event.node);
+                        self.enter(Account::SwitchOctets, crate::wire::buffer_charge(*wire_len).get());
+                    }
+                    _ => {}
                 }
             }
+            EventKind::IngressReleased { octets, .. } => self.leave(Account::SwitchOctets, octets.get()),
             EventKind::PayloadWritten { payload, .. } => {
                 self.leave(Account::ReceivedPayload, payload.get());
                 self.enter(Account::DeliveredPayload, payload.get());

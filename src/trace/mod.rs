@@ -9,7 +9,9 @@ mod ledger;
 mod names;
 
 pub use counters::{Counters, NodeCounters};
-pub use event::{DropReason, Effect, Event, EventKind, Headline, LinkFate, PacketKind, Queue, RuleEffect, Verdict};
+pub use event::{
+    DropReason, Effect, Event, EventKind, Headline, LinkFate, PacketKind, Queue, RateCause, RuleEffect, Verdict,
+};
 pub use ledger::{Account, Balance, Imbalance, Ledger};
 pub use names::{Names, NodeNames, PortNames};
 

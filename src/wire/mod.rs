@@ -57,4 +57,4 @@ pub use packet::{IcrcCheck, Packet, PacketKind, RocePacket};
 pub use peek::Peek;
 pub use pfc::PfcFrame;
 pub use reth::Reth;
-pub use size::{ACK_WIRE_LEN, CNP_WIRE_LEN, DATA_OVERHEAD, FRAMING, PFC_WIRE_LEN, model_len};
+pub use size::{ACK_WIRE_LEN, CNP_WIRE_LEN, DATA_OVERHEAD, FRAMING, PFC_WIRE_LEN, buffer_charge, model_len};

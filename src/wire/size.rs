@@ -20,6 +20,16 @@ pub const PFC_WIRE_LEN: Octets = Octets::new(84);
 pub const FRAMING: Octets = Octets::new(18);
 
 const FCS: u64 = 4;
+/// What the smallest Ethernet frame carries.
+const MIN_CHARGE: u64 = 46;
+
+/// What a frame of `wire_len` takes of a switch's buffer.
+///
+/// * Source: timing rule 12.
+pub const fn buffer_charge(wire_len: Octets) -> Octets {
+    let octets = wire_len.saturating_sub(FRAMING).get();
+    Octets::new(if octets < MIN_CHARGE { MIN_CHARGE } else { octets })
+}
 
 /// By opcode, with the payload a data packet would have.
 pub(super) fn of(opcode: Opcode, payload: usize) -> Octets {
