@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
 use super::outputs::{self, Output, Outputs};
 use super::progress::{Display, Shared};
 use super::{Failure, Status, WiresKind, read_plan, say};
@@ -23,6 +25,7 @@ use crate::trace::{Event, Names, Sink};
 /// Prints a summary and writes capture.pcapng, messages.csv, ladder.txt and summary.json to the output directory. Every
 /// frame crosses a veth pair between two network namespaces, which are gone afterwards. Needs no root.
 #[derive(Debug, clap::Args)]
+#[allow(rustdoc::invalid_html_tags, reason = "clap shows these lines in a terminal as they stand")]
 pub struct Arguments {
     /// The scenario file.
     file: PathBuf,
@@ -177,21 +180,27 @@ fn watch(shared: &Shared, mut is_done: tokio::sync::oneshot::Receiver<()>) {
     let mut display = Display::new();
     runtime.block_on(async {
         let mut ticks = tokio::time::interval(Display::TICK);
-        let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-        let mut terminate = terminate.ok();
+        // Listeners that live as long as the loop: one made anew in each turn misses a signal that comes with a tick.
+        let mut interrupt = signal(SignalKind::interrupt()).ok();
+        let mut terminate = signal(SignalKind::terminate()).ok();
         loop {
             tokio::select! {
                 _ = &mut is_done => return,
                 _ = ticks.tick() => display.tick(shared),
-                _ = tokio::signal::ctrl_c() => shared.stop(),
-                _ = async { match &mut terminate {
-                    Some(signal) => signal.recv().await,
-                    None => std::future::pending().await,
-                } } => shared.stop(),
+                () = arrival(&mut interrupt) => shared.stop(),
+                () = arrival(&mut terminate) => shared.stop(),
             }
         }
     });
     display.finish();
+}
+
+/// Never, of a signal that cannot be listened to: that one ends the program at once.
+async fn arrival(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Foreign frames, if they fail the run.

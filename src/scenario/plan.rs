@@ -28,7 +28,7 @@ pub struct Plan {
     pub queue_pairs: Vec<QueuePairPlan>,
     /// In file order; message numbers follow it.
     pub posts: Vec<PostPlan>,
-    /// In file order; [`RuleId`]s follow it.
+    /// In file order; [`RuleId`](crate::base::RuleId)s follow it.
     pub faults: Vec<FaultPlan>,
     /// Which records are written, and how often.
     pub records: Records,
