@@ -495,7 +495,6 @@ fn what_a_later_version_will_know_is_not_called_unknown() {
     let later = "not supported by this version yet";
     assert_all_refused(&[
         ("[«switches».s1]", later, "remove"),
-        ("[[«expect»]]", later, "remove"),
         ("[nic.ECNHandler]\n«FastRecoveryAttempt» = 3", later, "remove"),
         ("[nic]\n«minimum_rate_percentage» = 0.1", later, "remove"),
     ]);

@@ -75,6 +75,7 @@ fn pair(queue_pairs: u32) -> Plan {
             .collect(),
         posts: Vec::new(),
         faults: Vec::new(),
+        expectations: Vec::new(),
         records: Default::default(),
     }
 }

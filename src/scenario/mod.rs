@@ -17,6 +17,7 @@ mod check;
 mod components;
 mod diagnostics;
 mod document;
+pub mod expect;
 mod faults;
 mod injection;
 mod matching;
@@ -32,6 +33,7 @@ use toml::de::DeTable;
 use crate::base::{Instant, Span};
 use diagnostics::Report;
 use document::{Entry, Table};
+use expect::Expectation;
 use matching::Scene;
 use network::Network;
 use traffic::Traffic;
@@ -51,7 +53,7 @@ const UNTIL: Span = Span::from_secs(10);
 const SEED: u64 = 1;
 
 /// Parts of a scenario that a later version will understand.
-const LATER: &[&str] = &["switches", "expect"];
+const LATER: &[&str] = &["switches"];
 
 /// A scenario that can run, and what its author may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,11 +112,13 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     let (until, records) = read_run(&mut root, report);
     let network = Network::read(&mut root, report);
     let traffic = Traffic::read(&mut root, &network, until, report);
-    let faults = faults::read(&mut root, &Scene::new(&network, &traffic, until), report);
+    let scene = Scene::new(&network, &traffic, until);
+    let faults = faults::read(&mut root, &scene, report);
+    let expectations = expect::read(&mut root, &scene, &faults, report);
     root.refuse_later(LATER, report);
     root.finish(|name| attributes::table_of(name, ""), report);
     check::all(&network, &traffic, report);
-    Some(assemble(scenario, until, records, network, traffic, faults))
+    Some(assemble(scenario, until, records, network, traffic, faults, expectations))
 }
 
 /// The table `[scenario]`.
@@ -199,6 +203,7 @@ fn assemble(
     network: Network,
     traffic: Traffic,
     faults: Vec<FaultPlan>,
+    expectations: Vec<Expectation>,
 ) -> Plan {
     let buffer_stats = network.nodes.iter().enumerate().filter(|(_, node)| node.settings.buffer_stats);
     records.net_buff_stats_nics = buffer_stats.map(|(index, _)| network::node_id(index)).collect();
@@ -217,6 +222,7 @@ fn assemble(
         queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),
         posts: traffic.posts,
         faults,
+        expectations,
         records,
     }
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::expect::Expectation;
 use crate::base::{Class, Instant, NodeId, Octets, PortId, Psn, Qpn, Span};
 use crate::trace::{Names, NodeNames, PortNames};
 use crate::wire::Verb;
@@ -25,6 +26,8 @@ pub struct Plan {
     pub posts: Vec<PostPlan>,
     /// In file order; [`RuleId`]s follow it.
     pub faults: Vec<FaultPlan>,
+    /// What has to hold of the run, in file order.
+    pub expectations: Vec<Expectation>,
     /// Which records are written, and how often.
     pub records: Records,
 }
