@@ -24,5 +24,5 @@ mod tests;
 
 pub use audit::{MessageAudit, Mismatch};
 pub use run::{Engine, Outcome, Progress, RunError};
-pub use verdict::{Shortcoming, Violation, Violations};
+pub use verdict::{Judged, Shortcoming, Violation, Violations};
 pub use wires::{ForeignFrame, ForeignFrames, Hop, MemoryWires, Wires, WiresError};

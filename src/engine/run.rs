@@ -8,10 +8,11 @@ use bytes::Bytes;
 use super::audit::{MessageAudit, registration};
 use super::injector::{Injected, Injector};
 use super::verdict::{Violation, Violations};
-use super::{ForeignFrames, Hop, Mismatch, Wires, WiresError};
+use super::{ForeignFrames, Hop, Judged, Mismatch, Wires, WiresError};
 use crate::base::{Instant, MessageId, NodeId, Octets, Phase, PortId, Rng, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
 use crate::nic::{self, Connection, Holdings, Input, Nic, WorkRequest, headline};
+use crate::scenario::expect::Judge;
 use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
 use crate::switch::{self, Switch};
 use crate::trace::{Account, Counters, Event, EventKind, Headline, Imbalance, Ledger, Sink};
@@ -72,6 +73,7 @@ pub struct Engine<'a> {
     counters: Counters,
     ledger: Ledger,
     violations: Violations,
+    judge: Judge<'a>,
     now: Instant,
     progress: Progress,
 }
@@ -107,6 +109,8 @@ pub struct Outcome {
     pub foreign: ForeignFrames,
     /// Frames dropped although their class has PFC.
     pub violations: Violations,
+    /// Every expectation of the plan, in its order.
+    pub judged: Vec<Judged>,
     /// What each fault of the plan did, in its order.
     pub faults: Vec<RuleReport>,
 }
@@ -147,6 +151,7 @@ impl<'a> Engine<'a> {
             counters: Counters::new(plan.node_count()),
             ledger: Ledger::default(),
             violations: Violations::default(),
+            judge: Judge::new(plan),
             now: Instant::ZERO,
             progress: Progress { total, ..Progress::default() },
             nics,
@@ -345,6 +350,7 @@ impl<'a> Engine<'a> {
         let event = Event { at: self.now, node, kind };
         self.counters.record(&event)?;
         self.ledger.record(&event)?;
+        self.judge.record(&event)?;
         sink.record(&event)?;
         self.progress.now = self.now;
         match event.kind {
@@ -391,6 +397,8 @@ impl<'a> Engine<'a> {
         self.ledger.hold(Account::Messages, self.audit.uncompleted());
         self.ledger.check()?;
         let faults = self.fault_reports();
+        let verdicts = self.judge.finish(&self.counters, &faults).into_iter();
+        let judged = verdicts.map(|v| Judged { ok: v.ok, line: v.to_string(), at: v.at }).collect();
         Ok(Outcome {
             end: if is_finished { self.audit.last_finish() } else { self.now },
             interrupted,
@@ -402,6 +410,7 @@ impl<'a> Engine<'a> {
             ledger: self.ledger,
             foreign: self.wires.foreign().clone(),
             violations: self.violations,
+            judged,
             faults,
         })
     }

@@ -79,6 +79,7 @@ pub fn pair(queue_pairs: u32) -> Plan {
             .collect(),
         posts: Vec::new(),
         faults: Vec::new(),
+        expectations: Vec::new(),
         records: Default::default(),
     }
 }

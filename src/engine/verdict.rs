@@ -63,6 +63,16 @@ impl Violation {
     }
 }
 
+/// What became of one expectation of the scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    pub ok: bool,
+    /// What was expected and, if it did not hold, what was found.
+    pub line: String,
+    /// Around when to look, if it did not hold and there is such a place.
+    pub at: Option<Instant>,
+}
+
 /// One way in which a run fell short. What it prints is for people and says where to look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shortcoming {
@@ -76,6 +86,11 @@ pub enum Shortcoming {
     Corrupted(Mismatch),
     /// A frame was dropped although its class has PFC; the line says which.
     LosslessViolation {
+        line: String,
+        at: Option<Instant>,
+    },
+    /// Something that the scenario expects did not hold; the line says what was expected and what was found.
+    ExpectationFailed {
         line: String,
         at: Option<Instant>,
     },
@@ -107,6 +122,9 @@ impl Outcome {
         if !self.unfinished.is_empty() {
             shortcomings.push(Shortcoming::Unfinished { messages: self.unfinished.clone(), end: self.end });
         }
+        for judged in self.judged.iter().filter(|judged| !judged.ok) {
+            shortcomings.push(Shortcoming::ExpectationFailed { line: judged.line.clone(), at: judged.at });
+        }
         for (fault, report) in plan.faults.iter().zip(&self.faults) {
             let name = fault.name.clone();
             if report.fired == 0 && !fault.optional {
@@ -124,7 +142,7 @@ impl Shortcoming {
     pub fn at(&self) -> Option<Instant> {
         match self {
             Self::Interrupted(at) => Some(*at),
-            Self::LosslessViolation { at, .. } => *at,
+            Self::LosslessViolation { at, .. } | Self::ExpectationFailed { at, .. } => *at,
             Self::Unfinished { .. } | Self::Corrupted(_) | Self::FaultNeverFired { .. } | Self::FramesStuck { .. } => {
                 None
             }
@@ -144,7 +162,7 @@ impl fmt::Display for Shortcoming {
                 let more = if messages.len() > first.len() { ", …" } else { "" };
                 write!(f, "{} message(s) unfinished at {end}: {}{more}", messages.len(), first.join(", "))
             }
-            Self::LosslessViolation { line, .. } => f.write_str(line),
+            Self::LosslessViolation { line, .. } | Self::ExpectationFailed { line, .. } => f.write_str(line),
             Self::FaultNeverFired { name, matched: 0 } => write!(f, "fault `{name}` never happened: no frame matched"),
             Self::FaultNeverFired { name, matched } => {
                 write!(f, "fault `{name}` never happened: {matched} frame(s) matched, none by its nth or probability")

@@ -71,10 +71,21 @@ impl<W: Write> EventLog<W> {
 
 impl<W: Write> Sink for EventLog<W> {
     fn record(&mut self, event: &Event) -> io::Result<()> {
-        let spelling = Spelling { names: &self.names, node: event.node, is_key: false, id: Id::Nothing };
-        event.serialize(&mut Serializer::with_formatter(&mut self.writer, spelling))?;
+        write_event(&mut self.writer, event, &self.names)?;
         self.writer.write_all(b"\n")
     }
+}
+
+/// One event as the object that the log has for it, without a line end.
+pub fn event_object(event: &Event, names: &Names) -> io::Result<Vec<u8>> {
+    let mut object = Vec::new();
+    write_event(&mut object, event, names)?;
+    Ok(object)
+}
+
+fn write_event(writer: &mut impl Write, event: &Event, names: &Names) -> io::Result<()> {
+    let spelling = Spelling { names, node: event.node, is_key: false, id: Id::Nothing };
+    Ok(event.serialize(&mut Serializer::with_formatter(writer, spelling))?)
 }
 
 impl Spelling<'_> {

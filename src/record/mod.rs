@@ -34,7 +34,7 @@ use std::io::{self, BufWriter, Write};
 pub use attribution::{Attribution, Cause, QueuePairTime, Times};
 pub use capture::{Capture, CaptureMode};
 pub use digest::digest;
-pub use event_log::EventLog;
+pub use event_log::{EventLog, event_object};
 pub use ladder::{Ladder, LinkEnds};
 pub use messages::{MessageRow, MessageStats, MessageStatus, MessageTable};
 pub use peaks::Peaks;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::expect::Expectation;
 use crate::base::{Class, Instant, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
 use crate::port::{IngressConfig, PerClass, Pools};
 use crate::trace::{IngressLimit, Limits, Names, NodeLimits, NodeNames, PortNames};
@@ -30,6 +31,8 @@ pub struct Plan {
     pub posts: Vec<PostPlan>,
     /// In file order; [`RuleId`](crate::base::RuleId)s follow it.
     pub faults: Vec<FaultPlan>,
+    /// What has to hold of the run, in file order.
+    pub expectations: Vec<Expectation>,
     /// Which records are written, and how often.
     pub records: Records,
 }
@@ -139,6 +142,7 @@ pub struct FaultPlan {
     pub kind: FaultKind,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a scenario has few of them, and they are made once")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// Happens to frames that the nodes send.

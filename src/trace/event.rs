@@ -17,8 +17,9 @@ pub struct Event {
 }
 
 /// What happened. Fields are what a reader of the event log needs to follow the story without a second source.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, strum::IntoStaticStr, strum::VariantNames)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum EventKind {
     // The host and its messages.
     /// A work request was posted and the doorbell rung.
@@ -260,6 +261,16 @@ pub enum PcieDirection {
     ToHost,
     /// Payload to be sent.
     FromHost,
+}
+
+impl EventKind {
+    /// Its name, as in the event log.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+
+    /// Every name there is.
+    pub const NAMES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 }
 
 /// What kind of packet a frame holds, as far as the emulator treats kinds apart.
