@@ -20,6 +20,7 @@ mod document;
 pub mod expect;
 mod faults;
 mod injection;
+pub mod lumina;
 mod matching;
 mod network;
 mod plan;
