@@ -2,12 +2,16 @@
 //!
 //! In the texts of refusals, guillemets mark the place that the diagnostic has to point at.
 
+mod refusals;
+
 use proptest::prelude::*;
 use rocemu::base::{Class, Instant, NodeId, Octets, Psn, Rate, Share, Span};
 use rocemu::nic;
 use rocemu::port::Scheduling;
-use rocemu::scenario::{self, Diagnostics, Parsed, Plan, Severity};
+use rocemu::scenario::{self, Plan, Severity};
 use rocemu::wire::{MacAddr, Verb};
+
+use refusals::{assert_refused, assert_warned, parsed, refused, unmark};
 
 const PAIR: &str = include_str!("../netns/pair.toml");
 const RICH: &str = include_str!("data/scenarios/rich.toml");
@@ -23,10 +27,6 @@ to = "b"
 size = "1MiB"
 "#;
 
-fn parsed(text: &str) -> Parsed {
-    scenario::parse("test.toml", text).unwrap_or_else(|refused| panic!("{refused}\n{text}"))
-}
-
 fn plan(text: &str) -> Plan {
     parsed(text).plan
 }
@@ -35,50 +35,10 @@ fn plan_with(beginning: &str) -> Plan {
     plan(&format!("{beginning}\n{REST}"))
 }
 
-fn refused(text: &str) -> Diagnostics {
-    match scenario::parse("test.toml", text) {
-        Ok(_) => panic!("accepted:\n{text}"),
-        Err(refused) => refused,
-    }
-}
-
-/// Takes the guillemets out of `marked`: the text, and the octets between them.
-fn unmark(marked: &str) -> (String, std::ops::Range<usize>) {
-    let start = marked.find('«').expect("a place is marked");
-    let end = marked.find('»').expect("the place ends") - '«'.len_utf8();
-    (marked.replace(['«', '»'], ""), start..end)
-}
-
-/// `diagnostics` are one remark about the marked place, with `message` and `help` in it.
-fn assert_one(diagnostics: &Diagnostics, severity: Severity, marked: &str, message: &str, help: &str) {
-    let [one] = &diagnostics[..] else { panic!("not one remark for:\n{marked}\n{diagnostics}") };
-    let place = unmark(marked).1;
-    assert_eq!(one.severity, severity, "{diagnostics}");
-    assert_eq!(one.span, place, "{marked}\n{diagnostics}");
-    let before = &unmark(marked).0[..place.start];
-    assert_eq!(one.line(), before.split('\n').count(), "{diagnostics}");
-    assert_eq!(one.column(), 1 + before.rsplit('\n').next().unwrap().chars().count(), "{diagnostics}");
-    assert!(one.message.contains(message), "`{message}` is not in:\n{diagnostics}");
-    assert!(one.help.contains(help) && !one.help.is_empty(), "`{help}` is not in:\n{diagnostics}");
-    assert!(!one.label.is_empty(), "{diagnostics}");
-    let shown = diagnostics.render(false);
-    assert!(shown.contains(&format!("--> test.toml:{}:{}", one.line(), one.column())), "{shown}");
-}
-
-/// The whole file is refused for one reason at the marked place.
-fn assert_refused(marked: &str, message: &str, help: &str) {
-    assert_one(&refused(&unmark(marked).0), Severity::Error, marked, message, help);
-}
-
 fn assert_all_refused(cases: &[(&str, &str, &str)]) {
     for (beginning, message, help) in cases {
         assert_refused(&format!("{beginning}\n{REST}"), message, help);
     }
-}
-
-/// The whole file runs, with one warning at the marked place.
-fn assert_warned(marked: &str, message: &str, help: &str) {
-    assert_one(&parsed(&unmark(marked).0).warnings, Severity::Warning, marked, message, help);
 }
 
 #[test]
@@ -535,7 +495,6 @@ fn what_a_later_version_will_know_is_not_called_unknown() {
     let later = "not supported by this version yet";
     assert_all_refused(&[
         ("[«switches».s1]", later, "remove"),
-        ("[[«faults»]]\nat = \"0ns\"", later, "remove"),
         ("[[«expect»]]", later, "remove"),
         ("[nic.ECNHandler]\n«FastRecoveryAttempt» = 3", later, "remove"),
         ("[nic]\n«minimum_rate_percentage» = 0.1", later, "remove"),

@@ -1,9 +1,11 @@
 //! One direction of a link: the rules on it, and the frames that wait for others to pass.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 use super::{Action, Passing, Rule};
-use crate::base::{Instant, Octets, Rng, RuleId, Span};
+use crate::base::{Instant, Octets, Psn, Qpn, Rng, RuleId, Span};
 use crate::trace::{LinkFate, RuleEffect};
 
 /// One direction of a link.
@@ -12,6 +14,16 @@ pub struct Direction {
     delay: Span,
     rules: Vec<Armed>,
     held: Vec<Held>,
+    /// Of every queue pair whose data passed, by its destination; kept only if a rule asks.
+    passes: Option<BTreeMap<Qpn, Pass>>,
+}
+
+/// How often a queue pair has started over in its message.
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    iteration: u32,
+    /// The PSN that continues it.
+    next: Psn,
 }
 
 /// A rule with its memory.
@@ -65,11 +77,14 @@ pub struct RuleReport {
 
 impl Direction {
     pub const fn new(delay: Span) -> Self {
-        Self { delay, rules: Vec::new(), held: Vec::new() }
+        Self { delay, rules: Vec::new(), held: Vec::new(), passes: None }
     }
 
     /// Adds a rule behind those that are there. `rng` is its own stream.
     pub fn arm(&mut self, id: RuleId, rule: Rule, rng: Rng) {
+        if !rule.matcher.iterations.is_empty() {
+            self.passes.get_or_insert_default();
+        }
         self.rules.push(Armed { id, rule, rng, matched: 0, fired: 0 });
     }
 
@@ -80,8 +95,9 @@ impl Direction {
         let mut copies = 0;
         let mut hold = None;
         let mut frame = passing.frame.clone();
+        let iteration = self.iteration(&passing);
         for armed in &mut self.rules {
-            if !armed.fires(now, &passing) {
+            if !armed.fires(now, &passing, iteration) {
                 continue;
             }
             let (rule, action) = (armed.id, armed.rule.action);
@@ -104,6 +120,20 @@ impl Direction {
         let mut legs = vec![leg; 1 + copies];
         legs.extend(self.release_passed(arrives_at));
         Journey { fate: LinkFate::Carried, effects, legs }
+    }
+
+    /// Which pass over its message a data packet belongs to, from 1; 0 for other packets, and if no rule asks.
+    fn iteration(&mut self, passing: &Passing) -> u32 {
+        let (Some(passes), Some((_, index))) = (&mut self.passes, passing.message) else { return 0 };
+        let psn = passing.packet.psn;
+        let pass = passes.entry(passing.packet.dest_qpn).or_insert(Pass { iteration: 1, next: psn });
+        if psn != pass.next {
+            pass.iteration += 1;
+        } else if index == 0 {
+            pass.iteration = 1;
+        }
+        pass.next = psn.plus(1);
+        pass.iteration
     }
 
     /// Frames that have waited for this many others: they arrive right behind the one that has just passed.
@@ -132,15 +162,15 @@ impl Direction {
 }
 
 impl Armed {
-    fn fires(&mut self, now: Instant, passing: &Passing) -> bool {
+    fn fires(&mut self, now: Instant, passing: &Passing, iteration: u32) -> bool {
         let Rule { matcher, action } = &self.rule;
-        if !matcher.holds(now, passing) || !action.applies_to(&passing.frame) {
+        if !matcher.holds(now, passing, iteration) || !action.applies_to(&passing.frame) {
             return false;
         }
         self.matched += 1;
         let drawn = matcher.probability.is_none_or(|share| self.rng.chance(share));
         let counted = matcher.nth.is_empty() || matcher.nth.contains(&self.matched);
-        let fires = drawn && counted;
+        let fires = drawn && counted && matcher.times.is_none_or(|times| self.fired < times);
         self.fired += u64::from(fires);
         fires
     }
@@ -249,6 +279,44 @@ mod tests {
     fn the_nth_match_alone_is_hit() {
         let mut link = direction([(Matcher { nth: vec![2], ..Matcher::default() }, Action::Drop)]);
         assert_eq!(arrivals(&mut link, 4), [(0, 100), (2, 102), (3, 103)]);
+    }
+
+    #[test]
+    fn a_rule_acts_so_often_and_no_more() {
+        let mut link = direction([(Matcher { times: Some(2), ..Matcher::default() }, Action::Drop)]);
+        assert_eq!(arrivals(&mut link, 4), [(2, 102), (3, 103)]);
+        assert_eq!(link.reports().next().unwrap().1, RuleReport { matched: 4, fired: 2, stuck: 0 });
+    }
+
+    #[test]
+    fn ranges_hold_both_their_ends_and_cross_the_wrap() {
+        let hits = |range: PsnMatch| {
+            let matcher = Matcher { psns: vec![range], ..Matcher::default() };
+            let mut link = direction([(matcher, Action::Drop)]);
+            let passes = |psn: &u32| link.pass(Instant::ZERO, packet(*psn)).legs.is_empty();
+            [0xff_fffd, 0xff_fffe, 0xff_ffff, 0, 1, 2, 0x80_0000].into_iter().filter(passes).collect::<Vec<_>>()
+        };
+        let wrapping = PsnMatch::AbsoluteRange(Psn::new(0xff_fffe), Psn::new(1));
+        assert_eq!(hits(wrapping), [0xff_fffe, 0xff_ffff, 0, 1]);
+        assert_eq!(hits(PsnMatch::AbsoluteRange(Psn::new(1), Psn::new(1))), [1]);
+        assert_eq!(hits(PsnMatch::RelativeRange(1, 2)), [1, 2]);
+    }
+
+    #[test]
+    fn every_jump_of_the_psns_begins_another_pass_and_a_message_the_first() {
+        let matcher = |pass| Matcher { iterations: vec![pass], ..psn(2) };
+        let mut link = direction([(matcher(1), Action::Duplicate), (matcher(2), Action::Drop)]);
+        let mut copies = |n: u32, index: u32| {
+            let passing = Passing { message: Some((MessageId(0), index)), ..packet(n) };
+            link.pass(Instant::ZERO, passing).legs.len()
+        };
+        assert_eq!([0, 1].map(|n| copies(n, n)), [1, 1]);
+        // Packet 2 is sent for the first time after a rewind: it belongs to the second pass.
+        assert_eq!([1, 2, 3].map(|n| copies(n, n)), [1, 0, 1]);
+        // Another rewind, a third pass; then a message of its own that begins with the next PSN.
+        assert_eq!([2, 3].map(|n| copies(n, n)), [1, 1]);
+        assert_eq!(copies(4, 0), 1);
+        assert_eq!(copies(2, 0), 0, "a jump to the first packet of a message is a rewind all the same");
     }
 
     #[test]

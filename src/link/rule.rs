@@ -23,8 +23,12 @@ pub struct Passing {
 pub enum PsnMatch {
     /// The PSN in the BTH.
     Absolute(Psn),
+    /// From the first to the last, both included, around the wrap.
+    AbsoluteRange(Psn, Psn),
     /// The packet's index in its message, from 0.
     Relative(u32),
+    /// From the first to the last, both included.
+    RelativeRange(u32, u32),
 }
 
 /// Conditions on a frame, all of them together. An empty list means any.
@@ -37,6 +41,11 @@ pub struct Matcher {
     pub psns: Vec<PsnMatch>,
     /// First, second … transmission of its PSN, from 1.
     pub transmissions: Vec<u32>,
+    /// First, second … pass over its message, from 1. Every jump of the queue pair's PSNs begins another, so what is sent
+    /// for the first time after a rewind belongs to the second.
+    ///
+    /// * Source: Lumina (SIGCOMM 2023), the iteration number of its event injector.
+    pub iterations: Vec<u32>,
     pub from: Option<Instant>,
     /// Exclusive.
     pub until: Option<Instant>,
@@ -44,6 +53,8 @@ pub struct Matcher {
     pub probability: Option<Share>,
     /// The first, second … frame for which everything else holds, from 1.
     pub nth: Vec<u64>,
+    /// It acts so often and no more.
+    pub times: Option<u64>,
 }
 
 /// Which part of a frame a bit is flipped in.
@@ -90,8 +101,8 @@ pub struct Rule {
 }
 
 impl Matcher {
-    /// Whether everything but probability and count holds.
-    pub fn holds(&self, now: Instant, passing: &Passing) -> bool {
+    /// Whether everything but probability and count holds. `iteration` is that of a data packet; 0 for others.
+    pub fn holds(&self, now: Instant, passing: &Passing, iteration: u32) -> bool {
         let Passing { packet, transmission, message, frame, .. } = passing;
         any(&self.kinds, |kind| *kind == packet.kind)
             && any(&self.opcodes, |opcode| Peek::of(frame).is_ok_and(|peek| peek.opcode == *opcode))
@@ -99,9 +110,15 @@ impl Matcher {
             && any(&self.dest_qpns, |qpn| *qpn == packet.dest_qpn && !packet.kind.is_pfc())
             && any(&self.psns, |psn| match psn {
                 PsnMatch::Absolute(psn) => *psn == packet.psn && !packet.kind.is_pfc(),
+                // Distances on the circle from the first one, so that a range may cross the wrap.
+                PsnMatch::AbsoluteRange(first, last) => {
+                    packet.psn.minus(first.get()).get() <= last.minus(first.get()).get() && !packet.kind.is_pfc()
+                }
                 PsnMatch::Relative(index) => message.is_some_and(|(_, own)| own == *index),
+                PsnMatch::RelativeRange(first, last) => message.is_some_and(|(_, own)| (*first..=*last).contains(&own)),
             })
             && any(&self.transmissions, |wanted| wanted == transmission)
+            && any(&self.iterations, |wanted| *wanted == iteration)
             && self.from.is_none_or(|from| now >= from)
             && self.until.is_none_or(|until| now < until)
     }

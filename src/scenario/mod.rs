@@ -5,8 +5,8 @@
 //! would be right. Nothing here touches a file; the text is handed in.
 //!
 //! ```text
-//! text ─ toml ─► document ─► attributes, settings ─► network ─► traffic ─► check ─► Plan
-//!                    └───────────┴──── values ────────┴──────────┴───────────┴──► Diagnostics
+//! text ─ toml ─► document ─► attributes, settings ─► network ─► traffic ─► faults ─► check ─► Plan
+//!                    └───────────┴──── values ────────┴──────────┴──────────┴─────────┴──► Diagnostics
 //! ```
 //!
 //! Read first: `tests/scenario_files.rs::a_minimal_file_is_complete`, `…::several_errors_are_reported_together`.
@@ -17,6 +17,9 @@ mod check;
 mod components;
 mod diagnostics;
 mod document;
+mod faults;
+mod injection;
+mod matching;
 mod network;
 mod plan;
 pub mod quantity;
@@ -24,15 +27,12 @@ mod settings;
 mod traffic;
 mod values;
 
-use core::net::Ipv4Addr;
-
 use toml::de::DeTable;
 
 use crate::base::{Instant, Span};
-use crate::nic::Address;
-use crate::wire::MacAddr;
 use diagnostics::Report;
 use document::{Entry, Table};
+use matching::Scene;
 use network::Network;
 use traffic::Traffic;
 
@@ -51,7 +51,7 @@ const UNTIL: Span = Span::from_secs(10);
 const SEED: u64 = 1;
 
 /// Parts of a scenario that a later version will understand.
-const LATER: &[&str] = &["switches", "faults", "expect"];
+const LATER: &[&str] = &["switches", "expect"];
 
 /// A scenario that can run, and what its author may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,10 +110,11 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     let (until, records) = read_run(&mut root, report);
     let network = Network::read(&mut root, report);
     let traffic = Traffic::read(&mut root, &network, until, report);
+    let faults = faults::read(&mut root, &Scene::new(&network, &traffic, until), report);
     root.refuse_later(LATER, report);
     root.finish(|name| attributes::table_of(name, ""), report);
     check::all(&network, &traffic, report);
-    Some(assemble(scenario, until, records, network, traffic))
+    Some(assemble(scenario, until, records, network, traffic, faults))
 }
 
 /// The table `[scenario]`.
@@ -191,12 +192,19 @@ fn read_until(entry: &Entry<'_>, report: &mut Report) -> Option<Span> {
     Some(span)
 }
 
-fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: Network, traffic: Traffic) -> Plan {
+fn assemble(
+    scenario: Scenario,
+    until: Instant,
+    mut records: Records,
+    network: Network,
+    traffic: Traffic,
+    faults: Vec<FaultPlan>,
+) -> Plan {
     let buffer_stats = network.nodes.iter().enumerate().filter(|(_, node)| node.settings.buffer_stats);
     records.net_buff_stats_nics = buffer_stats.map(|(index, _)| network::node_id(index)).collect();
     let nics = network.nodes.into_iter().enumerate().map(|(index, node)| NicPlan {
         name: node.name,
-        address: address(index),
+        address: network::address(index),
         config: node.settings.nic,
     });
     Plan {
@@ -209,13 +217,7 @@ fn assemble(scenario: Scenario, until: Instant, mut records: Records, network: N
         links: network.links,
         queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),
         posts: traffic.posts,
-        faults: Vec::new(),
+        faults,
         records,
     }
-}
-
-/// MAC 02:00:00:00:HH:LL and IPv4 10.0.H.L with the node's number, from 1, in the low octets.
-fn address(index: usize) -> Address {
-    let [high, low] = (network::node_id(index).0 + 1).to_be_bytes();
-    Address { mac: MacAddr([2, 0, 0, 0, high, low]), ip: Ipv4Addr::new(10, 0, high, low) }
 }

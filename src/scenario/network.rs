@@ -1,5 +1,6 @@
 //! Nodes and links: who there is, with which attributes, and who is joined to whom.
 
+use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -12,7 +13,9 @@ use super::document::{Entry, Table, kind, nearest, shortened, tables};
 use super::settings::{Origins, apply};
 use super::values;
 use crate::base::{NodeId, PortId, Span};
+use crate::nic::Address;
 use crate::scenario::{LinkEnd, LinkPlan};
+use crate::wire::MacAddr;
 
 /// As many as IPv4 addresses 10.0.H.L have numbers, without the last.
 pub(super) const NODES_MAX: usize = 65_534;
@@ -200,9 +203,13 @@ impl Network {
         Some(Ends { nodes: [a, b], spans: [first.span(), second.span()], span: entry.value.span() })
     }
 
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
     /// The node called `name`, or an error that names the nearest.
     pub(super) fn find(&self, name: &str, span: Range<usize>, report: &mut Report) -> Option<usize> {
-        let found = self.by_name.get(name).copied();
+        let found = self.index(name);
         if found.is_none() && !report.is_full() {
             let names = || self.nodes.iter().map(|node| node.name.as_str());
             let label = nearest(name, names()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
@@ -272,6 +279,14 @@ impl Network {
         self.links_refused || self.peer(a) == Some(b)
     }
 
+    /// The link that carries what `from` sends to `to`, and which of its ends sends. `None` also if a link was refused.
+    pub(super) fn way(&self, from: usize, to: usize) -> Option<(usize, usize)> {
+        let (link, _) = self.nodes[from].link.as_ref()?;
+        let ends = self.links.get(*link)?.ends.map(|end| end.node.index());
+        let from_end = ends.iter().position(|node| *node == from)?;
+        (ends[1 - from_end] == to).then_some((*link, from_end))
+    }
+
     /// The node at the other end of the link of `node`.
     pub(super) fn peer(&self, node: usize) -> Option<usize> {
         let (link, _) = self.nodes[node].link.as_ref()?;
@@ -299,6 +314,10 @@ impl Network {
         })
     }
 
+    pub(super) fn address(&self, node: usize) -> Address {
+        address(node)
+    }
+
     /// What this end of a link sends is on its way for so long.
     pub(super) fn delay(&self, node: usize) -> Span {
         self.nodes[node].settings.nic.delay
@@ -308,4 +327,10 @@ impl Network {
 /// * Panics: never; there are at most [`NODES_MAX`] nodes.
 pub(super) fn node_id(index: usize) -> NodeId {
     NodeId(u16::try_from(index).expect("the number of nodes was limited when they were read"))
+}
+
+/// MAC 02:00:00:00:HH:LL and IPv4 10.0.H.L with the node's number, from 1, in the low octets.
+pub(super) fn address(index: usize) -> Address {
+    let [high, low] = (node_id(index).0 + 1).to_be_bytes();
+    Address { mac: MacAddr([2, 0, 0, 0, high, low]), ip: Ipv4Addr::new(10, 0, high, low) }
 }

@@ -136,6 +136,7 @@ pub struct FaultPlan {
     pub kind: FaultKind,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a scenario has few of them, and they are made once")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// Happens to frames that the nodes send.

@@ -25,6 +25,8 @@ const FIRST_QPN: Qpn = match Qpn::new(2) {
 pub(super) struct Traffic {
     pub queue_pairs: Vec<QueuePair>,
     pub posts: Vec<PostPlan>,
+    /// No queue pair and no post was refused.
+    pub is_sound: bool,
     /// By name; `None` stands for one that was refused.
     by_name: BTreeMap<String, Option<usize>>,
     /// By the nodes from and to.
@@ -43,8 +45,13 @@ pub(super) struct QueuePair {
 
 impl Traffic {
     pub(super) fn read(root: &mut Table<'_>, network: &Network, until: Instant, report: &mut Report) -> Self {
-        let mut traffic =
-            Self { queue_pairs: Vec::new(), posts: Vec::new(), by_name: BTreeMap::new(), implicit: BTreeMap::new() };
+        let mut traffic = Self {
+            queue_pairs: Vec::new(),
+            posts: Vec::new(),
+            is_sound: true,
+            by_name: BTreeMap::new(),
+            implicit: BTreeMap::new(),
+        };
         let queue_pairs = root.take("queue_pairs").map(|entry| tables(&entry, report)).unwrap_or_default();
         for table in queue_pairs {
             traffic.read_queue_pair(table, network, report);
@@ -54,7 +61,10 @@ impl Traffic {
         let mut messages = 0;
         for table in posts {
             let span = table.span.clone();
-            let Some(post) = traffic.read_post(table, network, until, report) else { continue };
+            let Some(post) = traffic.read_post(table, network, until, report) else {
+                traffic.is_sound = false;
+                continue;
+            };
             let before = messages;
             messages += u64::from(post.count);
             if before <= MESSAGES_MAX && messages > MESSAGES_MAX {
@@ -66,7 +76,22 @@ impl Traffic {
             }
             traffic.posts.push(post);
         }
+        traffic.is_sound &= traffic.by_name.values().all(Option::is_some);
         traffic
+    }
+
+    /// The queue pair that `entry` names; an implicit one is called `from->to`.
+    pub(super) fn named(&self, entry: &Entry<'_>, network: &Network, report: &mut Report) -> Option<usize> {
+        let name = values::string(entry, report)?;
+        if let Some(found) = self.by_name.get(name) {
+            return *found;
+        }
+        let nodes = name.split_once("->").and_then(|(from, to)| Some((network.index(from)?, network.index(to)?)));
+        let implicit = nodes.and_then(|nodes| self.implicit.get(&nodes).copied());
+        if implicit.is_none() {
+            self.refuse_unknown(name, entry.value.span(), report);
+        }
+        implicit
     }
 
     fn read_queue_pair(&mut self, mut table: Table<'_>, network: &Network, report: &mut Report) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::de::{DeInteger, DeValue};
 
 use super::diagnostics::{Diagnostic, Report};
-use super::document::{Entry, Value, kind, shortened};
+use super::document::{Entry, Value, kind, nearest, shortened};
 use super::quantity::{self, Problem, Quantity, QuantityError};
 use crate::base::{Class, Octets, Rate, Share, Span};
 use crate::port::{PerClass, Scheduling};
@@ -291,6 +291,114 @@ pub(super) fn quanta(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<
 
 fn whole_item<T: std::str::FromStr + std::fmt::Display>(text: &str, most: T) -> Result<T, String> {
     text.parse().map_err(|_| format!("`{}` is not a whole number from 0 to {most}", shortened(text)))
+}
+
+/// One value, or every value of an array.
+pub(super) fn each<'d>(entry: &Entry<'d>, report: &mut Report) -> Vec<Entry<'d>> {
+    let DeValue::Array(list) = entry.value.get_ref() else { return vec![entry.clone()] };
+    if list.is_empty() {
+        report.push(
+            Diagnostic::error(entry.value.span(), format!("`{}` is an empty list", entry.name))
+                .label("nothing")
+                .help("write one value or several, or leave the key out if any will do"),
+        );
+    }
+    list.iter().map(|value| Entry { name: entry.name, key: entry.key.clone(), value }).collect()
+}
+
+/// One of a few words.
+pub(super) fn choice<T: Copy>(entry: &Entry<'_>, what: &str, choices: &[(&str, T)], report: &mut Report) -> Option<T> {
+    let text = string(entry, report)?;
+    let found = choices.iter().find(|(name, _)| *name == text);
+    if found.is_none() && !report.is_full() {
+        let names = || choices.iter().map(|(name, _)| *name);
+        let label = nearest(text, names()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+        let known: Vec<_> = names().map(|name| format!("\"{name}\"")).collect();
+        report.push(
+            Diagnostic::error(entry.value.span(), format!("`{}` is not {what}", shortened(text)))
+                .label(label)
+                .help(format!("write {}", known.join(", "))),
+        );
+    }
+    found.map(|(_, choice)| *choice)
+}
+
+/// A share above 0 and up to 1, as a number or as a string; its digits are taken as written.
+pub(super) fn probability(entry: &Entry<'_>, report: &mut Report) -> Option<Share> {
+    const HELP: &str = "write a number above 0 and up to 1, for example 0.001 for one frame in a thousand";
+    let read = match entry.value.get_ref() {
+        DeValue::Integer(number) => quantity::parse_share(&number.to_string()),
+        DeValue::Float(number) => quantity::parse_share(number.as_str()),
+        DeValue::String(text) => quantity::parse_share(text),
+        other => {
+            refuse_kind(entry, other, "a number", HELP, report);
+            return None;
+        }
+    };
+    let span = entry.value.span();
+    let share = read.map_err(|refused| refuse_quantity(entry.name, span.clone(), refused, HELP, report)).ok()?;
+    let why = match share {
+        Share::ZERO => "never happens",
+        share if share > Share::from_percent(100) => "is more than certain",
+        _ => return Some(share),
+    };
+    report.push(
+        Diagnostic::error(span, format!("`{}`: what has this probability {why}", entry.name))
+            .label("out of range")
+            .help(HELP),
+    );
+    None
+}
+
+/// A name for people, which nothing else is made of.
+pub(super) fn title<'d>(entry: &Entry<'d>, report: &mut Report) -> Option<&'d str> {
+    const MOST: usize = 64;
+    let text = string(entry, report)?;
+    if !text.trim().is_empty() && text.len() <= MOST && !text.contains(char::is_control) {
+        return Some(text);
+    }
+    report.push(
+        Diagnostic::error(entry.value.span(), format!("`{}` cannot be a name", shortened(text)))
+            .label("not a name")
+            .help(format!("write 1 to {MOST} octets of text on one line")),
+    );
+    None
+}
+
+/// Whole numbers `first` to `last`, both included.
+pub(super) type Numbers = (u64, u64);
+
+/// Whole numbers and ranges of them, `"100..110"` with both ends, alone or in an array.
+pub(super) fn numbers(
+    entry: &Entry<'_>,
+    least: u64,
+    most: u64,
+    wraps: bool,
+    report: &mut Report,
+) -> Option<Vec<Numbers>> {
+    let items = each(entry, report);
+    let read: Vec<_> = items.iter().filter_map(|item| number_or_range(item, least, most, wraps, report)).collect();
+    (!items.is_empty() && read.len() == items.len()).then_some(read)
+}
+
+fn number_or_range(entry: &Entry<'_>, least: u64, most: u64, wraps: bool, report: &mut Report) -> Option<Numbers> {
+    let DeValue::String(text) = entry.value.get_ref() else {
+        return whole(entry, least, most, report).map(|number| (number, number));
+    };
+    let ends = text.split_once("..").map(|(first, last)| (first.trim().parse(), last.trim().parse()));
+    if let Some((Ok(first), Ok(last))) = ends
+        && [first, last].iter().all(|end| (least..=most).contains(end))
+        && (first <= last || wraps)
+    {
+        return Some((first, last));
+    }
+    let message = format!("`{}`: `{}` is not a range from {least} to {most}", entry.name, shortened(text));
+    report.push(
+        Diagnostic::error(entry.value.span(), message)
+            .label("not a range")
+            .help("write a whole number, or a range with both its ends: \"100..110\""),
+    );
+    None
 }
 
 /// A name that can be part of a path, of a table and of a command line.
