@@ -14,22 +14,32 @@
 mod attributes;
 mod catalogue;
 mod check;
+mod check_switch;
 mod components;
+mod congestion_catalogue;
 mod diagnostics;
 mod document;
+mod ends;
+mod fan;
 mod faults;
 mod injection;
+mod links;
 mod matching;
 mod network;
+mod per_class;
 mod plan;
 pub mod quantity;
+mod routes;
 mod settings;
+mod switch_catalogue;
+mod topology;
 mod traffic;
 mod values;
 
 use toml::de::DeTable;
 
 use crate::base::{Instant, Span};
+use attributes::Owner;
 use diagnostics::Report;
 use document::{Entry, Table};
 use matching::Scene;
@@ -51,7 +61,7 @@ const UNTIL: Span = Span::from_secs(10);
 const SEED: u64 = 1;
 
 /// Parts of a scenario that a later version will understand.
-const LATER: &[&str] = &["switches", "expect"];
+const LATER: &[&str] = &["expect"];
 
 /// A scenario that can run, and what its author may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +122,7 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     let traffic = Traffic::read(&mut root, &network, until, report);
     let faults = faults::read(&mut root, &Scene::new(&network, &traffic, until), report);
     root.refuse_later(LATER, report);
-    root.finish(|name| attributes::table_of(name, ""), report);
+    root.finish(|name| attributes::table_of(name, Owner::Scenario), report);
     check::all(&network, &traffic, report);
     Some(assemble(scenario, until, records, network, traffic, faults))
 }
@@ -174,7 +184,7 @@ fn read_run(root: &mut Table<'_>, report: &mut Report) -> (Instant, Records) {
             until = read_until(&entry, report).unwrap_or(Span::from_ps(u64::MAX));
         }
         settings::apply_among(&components::RUN, &mut table, &mut settings, report);
-        table.finish(|name| attributes::table_of(name, ""), report);
+        table.finish(|name| attributes::table_of(name, Owner::Scenario), report);
     }
     (Instant::ZERO + until, settings.records)
 }
@@ -202,19 +212,15 @@ fn assemble(
 ) -> Plan {
     let buffer_stats = network.nodes.iter().enumerate().filter(|(_, node)| node.settings.buffer_stats);
     records.net_buff_stats_nics = buffer_stats.map(|(index, _)| network::node_id(index)).collect();
-    let nics = network.nodes.into_iter().enumerate().map(|(index, node)| NicPlan {
-        name: node.name,
-        address: network::address(index),
-        config: node.settings.nic,
-    });
+    let (nics, switches, links) = network.into_plans(scenario.seed);
     Plan {
         name: scenario.name,
         description: scenario.description,
         seed: scenario.seed,
         until,
-        nics: nics.collect(),
-        switches: Vec::new(),
-        links: network.links,
+        nics,
+        switches,
+        links,
         queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),
         posts: traffic.posts,
         faults,
