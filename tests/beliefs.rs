@@ -2,6 +2,8 @@
 //!
 //! All traffic stays in namespaces made here.
 
+#![expect(clippy::disallowed_methods, reason = "what the kernel does by itself only shows in real time")]
+
 use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::thread;

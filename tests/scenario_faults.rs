@@ -2,10 +2,17 @@
 
 mod refusals;
 
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use proptest::prelude::*;
 use rocemu::base::{Instant, MessageId, Psn, Qpn, Share, Span};
+use rocemu::engine::{Engine, MemoryWires};
 use rocemu::link::{Action, Corruption, Field, Matcher, PsnMatch, Rule};
-use rocemu::scenario::{FaultKind, FaultPlan};
-use rocemu::trace::PacketKind;
+use rocemu::record::event_object;
+use rocemu::scenario::expect::Judge;
+use rocemu::scenario::{self, FaultKind, FaultPlan};
+use rocemu::trace::{Event, EventKind, Names, PacketKind, Sink};
 use rocemu::wire::{Ecn, NakCode, Opcode, Packet, RocePacket, Syndrome};
 
 use refusals::{assert_one, assert_refused, parsed, refused, unmark};
@@ -378,5 +385,374 @@ fn what_an_error_hides_is_not_concluded() {
     let marked =
         format!("{PAIR}{WAY}action = \"drop\"\nmatch = {{ packet = 999, message = 7 }}").replacen("\"1MiB\"", "«1»", 1);
     let all = refused(&unmark(&marked).0);
-    assert_one(&all, rocemu::scenario::Severity::Error, &marked, "size", "unit");
+    assert_one(&all, scenario::Severity::Error, &marked, "size", "unit");
+}
+
+/// Runs a scenario on memory wires and says everything that fell short.
+fn shortcomings(file: &str, text: &str) -> Vec<String> {
+    let parsed = scenario::parse(file, text).unwrap_or_else(|refused| panic!("{refused}"));
+    assert!(parsed.warnings.is_empty(), "{}", parsed.warnings);
+    let plan = parsed.plan;
+    let mut judge = Judge::new(&plan);
+    let mut wires = MemoryWires::default();
+    let outcome = Engine::new(&plan, &mut wires)
+        .run(&mut judge, &mut |_| ControlFlow::Continue(()))
+        .unwrap_or_else(|error| panic!("{file}: {error}"));
+    let verdicts = judge.finish(&outcome.counters, &outcome.faults);
+    assert_eq!(verdicts.len(), plan.expectations.len());
+    let failed = verdicts.iter().filter(|verdict| !verdict.ok).map(|verdict| verdict.to_string());
+    outcome.shortcomings(&plan).iter().map(ToString::to_string).chain(failed).collect()
+}
+
+#[test]
+fn every_case_of_loss_recovery_is_as_derived() {
+    let netns = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("netns");
+    let mut files: Vec<_> = std::fs::read_dir(netns).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    assert!(files.len() >= 13, "{files:?}");
+    let mut wrong = Vec::new();
+    for file in files {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let found = shortcomings(name, &text);
+        wrong.extend(found.into_iter().map(|shortcoming| format!("{name}: {shortcoming}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A run of four packets, of which the second is lost once, and one expectation.
+const LOSSY: &str = r#"
+[nodes.a]
+[nodes.b]
+[[links]]
+ends = ["a", "b"]
+[[posts]]
+from = "a"
+to = "b"
+size = "16KiB"
+[[faults]]
+name = "the loss"
+from = "a"
+to = "b"
+match = { psn = 1, transmission = 1 }
+action = "drop"
+[[expect]]
+"#;
+
+/// The one verdict on `expectation`: whether it held, and what is said.
+fn verdict(expectation: &str) -> (bool, String) {
+    let plan = parsed(&format!("{LOSSY}{expectation}")).plan;
+    let mut judge = Judge::new(&plan);
+    let mut wires = MemoryWires::default();
+    let outcome = Engine::new(&plan, &mut wires).run(&mut judge, &mut |_| ControlFlow::Continue(())).unwrap();
+    let verdicts = judge.finish(&outcome.counters, &outcome.faults);
+    assert_eq!(verdicts.len(), 1);
+    assert!(!verdicts[0].ok || verdicts[0].at.is_none());
+    (verdicts[0].ok, verdicts[0].to_string())
+}
+
+#[test]
+fn expectations_hold_or_say_what_was_there() {
+    // Frame n leaves at 150,844 + 83,080 x (n + 1) ps; PSN 2 draws the NAK at 500,084 ps, which is at a at 602,604 ps.
+    // By then all four payloads have come, so 1 to 3 start over: 150,844 + 83,080 x 3 + 202,520 ps to 1,205,208 ps.
+    let good = [
+        "counter = \"num_nacks_sent\"\nnode = \"b\"\nequals = 1",
+        "counter = \"num_nacks_sent\"\nat_least = 1\nat_most = 1",
+        "message = 0\nstatus = \"completed\"\ncompleted = \"1205208ps\"\nretransmissions = 3",
+        "message = \"all\"\ncompleted_after = \"1205207ps\"\ncompleted_before = \"1205209ps\"",
+        "message = [0]\ndelivered_before = \"1.2us\"\ngoodput_at_least = \"108Gbps\"\ngoodput_at_most = \"109Gbps\"",
+        "event = \"nak_made\"",
+        "event = \"nak_made\"\nnode = \"b\"\nwhere = { expected = 1, got = [2, 3] }\nat = \"500084ps\"\ncount = 1",
+        "event = \"nak_made\"\nnode = \"a\"\ncount = 0",
+        "event = \"nak_made\"\nbefore = \"500084ps\"\ncount = 0",
+        "event = \"frame_sent\"\nwhere = { port = \"a:b\", packet = \"write\", transmission = 2 }\ncount = 3",
+        "event = \"rewound\"\nwithin = \"0ns\"\nof = { event = \"frame_received\", node = \"a\", where = { packet = \"nak\" } }",
+        "event = \"nak_made\"\nwithin = \"1us\"\nof = { event = \"rewound\" }\ncount = 0",
+        "order = [\"nak_made\", { event = \"rewound\", node = \"a\", where = { to = 1 } }, \"message_completed\"]",
+        "rate = \"wire\"\nfrom = \"a\"\nto = \"b\"\nat_least = \"200Gbps\"\nat_most = \"400Gbps\"",
+        "rate = \"delivery\"\nfrom = \"a\"\nto = \"b\"\nat_most = \"400Gbps\"",
+        "rate = \"goodput\"\nat_least = \"108Gbps\"\nat_most = \"109Gbps\"",
+        "fault = \"the loss\"\nfired = 1",
+        "no_drops = true\nnode = \"c\"",
+        "no_retransmissions = true\nnode = \"b\"",
+    ];
+    for expectation in good {
+        let expectation = expectation.replace("node = \"c\"", "node = \"a\"");
+        let (ok, text) = verdict(&expectation);
+        // a itself sends the frame that the link drops.
+        assert_eq!(ok, !expectation.contains("no_drops"), "{expectation}\n{text}");
+    }
+    for (expectation, said) in [
+        (
+            "name = \"one NAK\"\ncounter = \"num_nacks_sent\"\nnode = \"b\"\nequals = 2",
+            "one NAK: expected num_nacks_sent at b: 2; got 1",
+        ),
+        ("counter = \"num_rto\"\nat_least = 1", "expectation 1: expected num_rto: at least 1; got 0"),
+        (
+            "message = 0\ncompleted = \"1us\"",
+            "expectation 1: expected message 0 completed at 1 us; got message 0 completed at 1.205208 us (look around \
+             1.205208 us)",
+        ),
+        (
+            "message = 0\nretransmissions_at_most = 2",
+            "expectation 1: expected message 0 with at most 2 retransmission(s); got message 0 with 3 (look around \
+             1.205208 us)",
+        ),
+        (
+            "message = 0\nstatus = \"unfinished\"",
+            "expectation 1: expected message 0 unfinished; got message 0 completed (look around 1.205208 us)",
+        ),
+        (
+            "event = \"transport_timer_expired\"",
+            "expectation 1: expected transport_timer_expired: at least 1 time(s); got none",
+        ),
+        (
+            "event = \"nak_made\"\nnode = \"b\"\nwhere = { expected = 1 }\nafter = \"1us\"",
+            "expectation 1: expected nak_made at b with expected = 1: at least 1 time(s), after 1 us; got 0 in \
+             time (one at 500.084 ns) (look around 500.084 ns)",
+        ),
+        (
+            "event = \"frame_sent\"\nwhere = { packet = \"write\" }\nat_most = 2",
+            "expectation 1: expected frame_sent with packet = \"write\": at most 2 time(s); got 7, the first at 233.924 ns, \
+             the last at 1.002688 us (look around 233.924 ns)",
+        ),
+        (
+            "order = [\"rewound\", \"nak_made\"]",
+            "expectation 1: expected in this order: rewound, nak_made; got rewound at 602.604 ns, and then no nak_made \
+             (look around 602.604 ns)",
+        ),
+        (
+            "order = [\"paused\", \"nak_made\"]",
+            "expectation 1: expected in this order: paused, nak_made; got no paused",
+        ),
+        (
+            "rate = \"delivery\"\nto = \"b\"\nat_least = \"399Gbps\"",
+            "expectation 1: expected payload delivered to b: at least 399 Gb/s; got 127.87279321 Gb/s from 403.213 ns to \
+             1.171977 us (look around 403.213 ns)",
+        ),
+        (
+            "no_drops = true",
+            "expectation 1: expected no frame dropped; got 3, the first at a at 317.004 ns: PSN 1 dropped by a fault (look \
+             around 317.004 ns)",
+        ),
+        (
+            "no_drops = true\nnode = \"b\"",
+            "expectation 1: expected no frame dropped at b; got 2, the first at b at 500.084 ns: PSN 2: after NAK (look \
+             around 500.084 ns)",
+        ),
+        (
+            "no_retransmissions = true",
+            "expectation 1: expected no retransmission; got 3, the first at a at 836.528 ns: PSN 1, transmission 2 (look \
+             around 836.528 ns)",
+        ),
+        (
+            "fault = \"the loss\"\nfired = 2",
+            "expectation 1: expected fault `the loss` fires: 2; got 1 of 1 frames that matched",
+        ),
+    ] {
+        assert_eq!(verdict(expectation), (false, said.to_owned()), "{expectation}");
+    }
+}
+
+#[test]
+fn expectations_that_mean_nothing_are_refused() {
+    for (expectation, message, help) in [
+        ("counter = «\"num_nack_sent\"»\nequals = 1", "is not a counter", "\"num_nacks_sent\""),
+        ("counter = \"num_rto\"\nequals = «-1»", "cannot be -1", "from 0"),
+        ("counter = \"num_rto\"\nequals = 1\n«at_most» = 2", "`equals` leaves nothing for `at_most`", "keep one"),
+        ("counter = \"num_rto\"\nat_least = 3\nat_most = «2»", "no value lies between", "around"),
+        ("counter = \"num_rto\"\nequals = 1\nnode = «\"x\"»", "there is no node `x`", "a, b"),
+        ("counter = \"num_rto\"\nequals = 1\n«wher» = 1", "has no key `wher`", "known keys"),
+        ("counter = \"num_rto\"\nequals = 1\n«fault» = \"the loss\"", "both `counter` and `fault`", "two tables"),
+        ("message = «1»\nstatus = \"completed\"", "there is no message 1", "1 messages"),
+        ("message = «\"some\"»\nstatus = \"completed\"", "is not a range", "both its ends"),
+        ("message = 0\nstatus = «\"done\"»", "is not a status", "\"completed\""),
+        ("«message» = 0", "expects nothing of the message", "status"),
+        ("message = 0\ncompleted = «5»", "needs a unit", "\"100ns\""),
+        ("message = 0\ncompleted_before = «\"0ns\"»", "before the run begins", "later"),
+        ("message = 0\ncompleted = \"1us\"\n«completed_after» = \"1us\"", "leaves nothing", "keep one"),
+        ("message = 0\ngoodput_at_least = «1»", "needs a unit", "Gbps"),
+        ("event = «\"nack_made\"»", "is not an event", "\"nak_made\""),
+        ("event = \"nak_made\"\nwhere = { «psn» = 1 }", "has no field `psn`", "expected"),
+        ("event = \"nak_made\"\nwhere = { expected = «1.5» }", "is a number, not a whole number", "whole number"),
+        ("event = \"nak_made\"\n«within» = \"1us\"", "means nothing without `of`", "write both"),
+        ("event = \"nak_made\"\n«of» = { event = \"rewound\" }", "means nothing without `within`", "write both"),
+        ("event = \"nak_made\"\nwithin = \"1us\"\n«of» = { node = \"a\" }", "has no `event`", "nak_made"),
+        ("order = «[\"nak_made\"]»", "one event has no order", "event ="),
+        ("order = «[]»", "is an empty list", "several"),
+        ("order = [\"nak_made\", «\"rewind\"»]", "is not an event", "\"rewound\""),
+        ("rate = «\"line\"»\nat_least = \"1Gbps\"", "is not a rate", "\"wire\""),
+        ("fault = «\"the los\"»\nfired = 1", "there is no fault `the los`", "the loss"),
+        ("no_drops = «false»", "expects nothing", "remove"),
+        ("name = «\"\"»\nno_drops = true", "cannot be a name", "64"),
+    ] {
+        assert_refused(&format!("{LOSSY}{expectation}"), message, help);
+    }
+    let whole = |expectation: &str| format!("{}{expectation}", LOSSY.replace("[[expect]]", "«[[expect]]»"));
+    for (expectation, message, help) in [
+        ("name = \"x\"", "does not say what it is about", "counter, message"),
+        ("counter = \"num_rto\"", "does not say what is expected", "equals = 1"),
+        ("rate = \"wire\"", "does not say what is expected", "at_least"),
+        ("fault = \"the loss\"", "does not say what is expected", "fired = 1"),
+    ] {
+        assert_refused(&whole(expectation), message, help);
+    }
+}
+
+/// Keeps which keys each event has in the event log.
+#[derive(Default)]
+struct Keys {
+    names: Names,
+    seen: BTreeSet<(&'static str, String)>,
+}
+
+impl Sink for Keys {
+    fn record(&mut self, event: &Event) -> std::io::Result<()> {
+        let object: serde_json::Map<_, _> = serde_json::from_slice(&event_object(event, &self.names)?)?;
+        assert_eq!(object["event"], event.kind.name());
+        let scalars = object.into_iter().filter(|(_, value)| !value.is_array()).map(|(key, _)| key);
+        self.seen.extend(scalars.map(|key| (event.kind.name(), key)));
+        Ok(())
+    }
+}
+
+#[test]
+fn events_have_the_names_and_fields_that_expectations_can_name() {
+    let narrow = include_str!("../netns/pair.toml").replace("31.52Gbps", "7.88Gbps");
+    let mut keys = Keys::default();
+    for text in [
+        include_str!("../netns/middle-packet-lost.toml"),
+        include_str!("../netns/injected-pause.toml"),
+        include_str!("../netns/duplicate.toml"),
+        include_str!("../netns/ghosts.toml"),
+        narrow.as_str(),
+    ] {
+        let plan = parsed(text).plan;
+        keys.names = plan.names();
+        let mut wires = MemoryWires::default();
+        Engine::new(&plan, &mut wires).run(&mut keys, &mut |_| ControlFlow::Continue(())).unwrap();
+    }
+    assert!(keys.seen.len() > 100, "{}", keys.seen.len());
+    for (name, key) in keys.seen.iter().filter(|(_, key)| !["t_ps", "node", "event"].contains(&key.as_str())) {
+        let text = format!("{LOSSY}event = \"{name}\"\nwhere = {{ {key} = 1 }}");
+        assert!(scenario::parse("x.toml", &text).is_ok(), "{name}: {key}");
+    }
+}
+
+#[test]
+fn every_event_there_is_can_be_expected() {
+    for name in EventKind::NAMES {
+        let all = refused(&format!("{LOSSY}event = \"{name}\"\nwhere = {{ nothing = 1 }}"));
+        assert_eq!(all[0].message, format!("event `{name}` has no field `nothing`"));
+        let has_none = *name == "generation_idle";
+        assert_eq!(all[0].help == "its fields in events.jsonl: ", has_none, "{name} has no list of its fields");
+    }
+}
+
+const PIECES: &[&str] = &[
+    "",
+    " ",
+    "\n",
+    "=",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ".",
+    "\"",
+    "-",
+    "0",
+    "1",
+    "1.5",
+    "-1",
+    "\"1..2\"",
+    "\"..\"",
+    "[]",
+    "{}",
+    "true",
+    "[[faults]]",
+    "[[expect]]",
+    "match",
+    "psn",
+    "packet",
+    "kind",
+    "\"pfc\"",
+    "\"ack\"",
+    "message",
+    "\"all\"",
+    "queue_pair",
+    "\"q1\"",
+    "\"a->b\"",
+    "opcode",
+    "\"write_only\"",
+    "nth",
+    "times",
+    "probability",
+    "0.5",
+    "since",
+    "until",
+    "\"1us\"",
+    "\"0ns\"",
+    "action",
+    "\"drop\"",
+    "\"inject\"",
+    "\"down\"",
+    "\"corrupt\"",
+    "field",
+    "\"icrc\"",
+    "bit",
+    "frame",
+    "\"0180\"",
+    "every",
+    "count",
+    "both_ways",
+    "event",
+    "\"nak_made\"",
+    "where",
+    "of",
+    "within",
+    "order",
+    "rate",
+    "\"wire\"",
+    "at_least",
+    "at_most",
+    "equals",
+    "counter",
+    "\"num_rto\"",
+    "fault",
+    "no_drops",
+    "18446744073709551615",
+    "4294967296",
+];
+
+proptest! {
+    #[test]
+    fn a_broken_file_with_faults_has_an_answer(
+        file in 0..4_usize,
+        mutations in prop::collection::vec((any::<prop::sample::Index>(), 0..30_usize, 0..PIECES.len()), 1..6),
+    ) {
+        let text = [
+            include_str!("../netns/middle-packet-lost.toml"),
+            include_str!("../netns/corrupt.toml"),
+            include_str!("../netns/ghosts.toml"),
+            LOSSY,
+        ][file];
+        let mutated = mutations.into_iter().fold(text.to_owned(), |text, (from, length, piece)| {
+            let from = text.floor_char_boundary(from.index(text.len() + 1));
+            let to = text.ceil_char_boundary((from + length).min(text.len()));
+            format!("{}{}{}", &text[..from], PIECES[piece], &text[to..])
+        });
+        match scenario::parse("any.toml", &mutated) {
+            Ok(parsed) => {
+                // Whatever it says can be watched.
+                Judge::new(&parsed.plan);
+            }
+            Err(refused) => {
+                prop_assert!(refused.has_errors());
+                prop_assert!(refused.iter().all(|one| !one.help.is_empty()), "{}", refused);
+            }
+        }
+    }
 }

@@ -542,12 +542,6 @@ fn keys_that_nobody_knows_are_refused_with_the_nearest_one() {
 }
 
 #[test]
-fn what_a_later_version_will_know_is_not_called_unknown() {
-    let later = "not supported by this version yet";
-    assert_all_refused(&[("[[«expect»]]", later, "remove")]);
-}
-
-#[test]
 fn an_attribute_given_twice_is_refused() {
     assert_all_refused(&[
         ("[nic]\nmss = \"4096B\"\n«MSS» = \"4096B\"", "`mss` and `MSS` are the same attribute", "one of the two"),

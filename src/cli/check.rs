@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use super::{Failure, Status, read_plan};
+use super::{Failure, Status, read_plan, say};
 
 /// Validate scenario files without running them.
 ///
@@ -24,14 +24,14 @@ pub fn check(arguments: &Arguments) -> Result<Status, Failure> {
                     eprint!("{}", parsed.warnings.render(std::io::stderr().is_terminal()));
                 }
                 let plan = parsed.plan;
-                println!(
-                    "{}: ok: {} nodes, {} links, {} queue pairs, {} messages",
+                say(&format!(
+                    "{}: ok: {} nodes, {} links, {} queue pairs, {} messages\n",
                     path.display(),
                     plan.nics.len(),
                     plan.links.len(),
                     plan.queue_pairs.len(),
                     plan.message_count(),
-                );
+                ));
             }
             Err(failure) => refused.push(failure),
         }

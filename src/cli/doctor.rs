@@ -1,6 +1,6 @@
 //! `rocemu doctor`: what this machine can do.
 
-use super::{Failure, Status};
+use super::{Failure, Status, say};
 use crate::netns;
 
 /// Say what this machine can do, and what is missing.
@@ -26,28 +26,28 @@ pub fn doctor(arguments: &Arguments) -> Result<Status, Failure> {
             netns::Status::Warn => "warn",
             netns::Status::Fail => "FAIL",
         };
-        println!("{mark}  {:width$}  {}", check.name, check.found);
+        say(&format!("{mark}  {:width$}  {}\n", check.name, check.found));
         for line in check.advice.iter().flat_map(|advice| advice.lines()) {
-            println!("      {:width$}  {line}", "");
+            say(&format!("      {:width$}  {line}\n", ""));
         }
     }
-    println!();
+    say("\n");
     if checks.iter().any(|check| check.status == netns::Status::Fail) {
-        println!("This machine cannot carry frames over veth pairs as it is; `--wires memory` runs the same model.");
+        say("This machine cannot carry frames over veth pairs as it is; `--wires memory` runs the same model.\n");
         return Ok(Status::Environment);
     }
-    println!("All that `rocemu run` needs is here.  next: rocemu run netns/pair.toml");
+    say("All that `rocemu run` needs is here.  next: rocemu run netns/pair.toml\n");
     Ok(Status::AllWell)
 }
 
 fn remove_leftovers() -> Result<Status, Failure> {
     let leftovers = netns::leftovers().map_err(|error| Failure::environment(error.to_string()))?;
     if leftovers.is_empty() {
-        println!("nothing is left behind");
+        say("nothing is left behind\n");
     }
     for leftover in leftovers {
         netns::remove_leftover(&leftover).map_err(|error| Failure::environment(error.to_string()))?;
-        println!("removed what run {} left: {}", leftover.run, leftover.namespaces.join(", "));
+        say(&format!("removed what run {} left: {}\n", leftover.run, leftover.namespaces.join(", ")));
     }
     Ok(Status::AllWell)
 }

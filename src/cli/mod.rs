@@ -72,7 +72,10 @@ pub fn main() -> ExitCode {
         Command::Check(arguments) => check::check(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "rocemu", &mut std::io::stdout());
+            // It would panic on a reader who has left.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "rocemu", &mut script);
+            say(&String::from_utf8_lossy(&script));
             Ok(Status::AllWell)
         }
     };

@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
 use super::outputs::{self, Output, Outputs};
 use super::progress::{Display, Shared};
 use super::{Failure, Status, WiresKind, read_plan, say};
@@ -12,7 +14,9 @@ use crate::base::{NodeId, PortId, Span};
 use crate::engine::{Engine, ForeignFrames, MemoryWires, Outcome, RunError, Shortcoming, Wires};
 use crate::io::VethWires;
 use crate::netns;
-use crate::record::{self, Capture, CaptureMode, EventLog, Ladder, MessageTable, Peaks, SummaryInput};
+use crate::record::{
+    self, Attribution, Capture, CaptureMode, EventLog, Ladder, MessageTable, Peaks, Pressure, SummaryInput,
+};
 use crate::scenario::{Plan, quantity};
 use crate::trace::{Event, Names, Sink};
 
@@ -21,6 +25,7 @@ use crate::trace::{Event, Names, Sink};
 /// Prints a summary and writes capture.pcapng, messages.csv, ladder.txt and summary.json to the output directory. Every
 /// frame crosses a veth pair between two network namespaces, which are gone afterwards. Needs no root.
 #[derive(Debug, clap::Args)]
+#[allow(rustdoc::invalid_html_tags, reason = "clap shows these lines in a terminal as they stand")]
 pub struct Arguments {
     /// The scenario file.
     file: PathBuf,
@@ -54,6 +59,9 @@ pub struct Arguments {
     /// Frames on the veth pairs that rocemu did not send do not fail the run.
     #[arg(long)]
     allow_foreign: bool,
+    /// Frames dropped at a full pool do not fail the run, though their class has PFC.
+    #[arg(long)]
+    allow_lossless_drops: bool,
     /// Print no summary; only errors.
     #[arg(short, long)]
     quiet: bool,
@@ -75,6 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
     plan.seed = arguments.seed.unwrap_or(plan.seed);
     plan.until = arguments.until.map_or(plan.until, |until| crate::base::Instant::ZERO + until);
+    plan.allow_lossless_drops |= arguments.allow_lossless_drops;
     let names = plan.names();
     check_capture_ports(arguments, &names)?;
 
@@ -93,6 +102,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if shortcomings.iter().any(|shortcoming| matches!(shortcoming, Shortcoming::Interrupted(_))) {
         eprintln!("interrupted at {} emulated; nothing was written", outcome.end);
         return Ok(Status::Interrupted);
+    }
+    if plan.allow_lossless_drops {
+        outcome.violations.lines(&names).iter().for_each(|line| eprintln!("{line} (allowed)"));
     }
     let foreign = foreign_frames(&outcome.foreign, arguments.allow_foreign);
     let reasons: Vec<_> = shortcomings.iter().map(Shortcoming::to_string).chain(foreign.clone()).collect();
@@ -168,21 +180,27 @@ fn watch(shared: &Shared, mut is_done: tokio::sync::oneshot::Receiver<()>) {
     let mut display = Display::new();
     runtime.block_on(async {
         let mut ticks = tokio::time::interval(Display::TICK);
-        let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-        let mut terminate = terminate.ok();
+        // Listeners that live as long as the loop: one made anew in each turn misses a signal that comes with a tick.
+        let mut interrupt = signal(SignalKind::interrupt()).ok();
+        let mut terminate = signal(SignalKind::terminate()).ok();
         loop {
             tokio::select! {
                 _ = &mut is_done => return,
                 _ = ticks.tick() => display.tick(shared),
-                _ = tokio::signal::ctrl_c() => shared.stop(),
-                _ = async { match &mut terminate {
-                    Some(signal) => signal.recv().await,
-                    None => std::future::pending().await,
-                } } => shared.stop(),
+                () = arrival(&mut interrupt) => shared.stop(),
+                () = arrival(&mut terminate) => shared.stop(),
             }
         }
     });
     display.finish();
+}
+
+/// Never, of a signal that cannot be listened to: that one ends the program at once.
+async fn arrival(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Foreign frames, if they fail the run.
@@ -215,6 +233,8 @@ struct Records {
     ladder: Option<Ladder<Output>>,
     printed_ladder: Option<Ladder<io::Stdout>>,
     peaks: Peaks,
+    pressure: Pressure,
+    attribution: Attribution,
     summary: Output,
     log_events: bool,
 }
@@ -255,6 +275,8 @@ impl Records {
             ladder,
             printed_ladder,
             peaks: Peaks::new(names),
+            pressure: Pressure::new(names),
+            attribution: Attribution::new(names),
             summary: outputs.open(outputs::SUMMARY)?,
             log_events: tracing::enabled!(tracing::Level::TRACE),
         })
@@ -291,6 +313,9 @@ impl Records {
             counters: &outcome.counters,
             ledger: &outcome.ledger,
             peaks: &self.peaks,
+            limits: &plan.limits(),
+            pressure: &self.pressure,
+            queue_pairs: &self.attribution.at_end(outcome.end),
             compared: outcome.compared,
             has_capture: self.capture.is_some(),
         };
@@ -330,7 +355,9 @@ impl Sink for Records {
         if let Some(ladder) = &mut self.printed_ladder {
             ladder.record(event).or_else(ignore_broken_pipe)?;
         }
-        self.peaks.record(event)
+        self.peaks.record(event)?;
+        self.pressure.record(event)?;
+        self.attribution.record(event)
     }
 }
 

@@ -16,11 +16,13 @@ mod wires;
 #[cfg(test)]
 mod loss_tests;
 #[cfg(test)]
+mod pressure_tests;
+#[cfg(test)]
 mod switch_tests;
 #[cfg(test)]
 mod tests;
 
 pub use audit::{MessageAudit, Mismatch};
 pub use run::{Engine, Outcome, Progress, RunError};
-pub use verdict::Shortcoming;
+pub use verdict::{Judged, Shortcoming, Violation, Violations};
 pub use wires::{ForeignFrame, ForeignFrames, Hop, MemoryWires, Wires, WiresError};

@@ -7,10 +7,12 @@ use bytes::Bytes;
 
 use super::audit::{MessageAudit, registration};
 use super::injector::{Injected, Injector};
-use super::{ForeignFrames, Hop, Mismatch, Wires, WiresError};
+use super::verdict::{Violation, Violations};
+use super::{ForeignFrames, Hop, Judged, Mismatch, Wires, WiresError};
 use crate::base::{Instant, MessageId, NodeId, Octets, Phase, PortId, Rng, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
 use crate::nic::{self, Connection, Holdings, Input, Nic, WorkRequest, headline};
+use crate::scenario::expect::Judge;
 use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
 use crate::switch::{self, Switch};
 use crate::trace::{Account, Counters, Event, EventKind, Headline, Imbalance, Ledger, Sink};
@@ -70,6 +72,8 @@ pub struct Engine<'a> {
     audit: MessageAudit,
     counters: Counters,
     ledger: Ledger,
+    violations: Violations,
+    judge: Judge<'a>,
     now: Instant,
     progress: Progress,
 }
@@ -103,6 +107,10 @@ pub struct Outcome {
     pub counters: Counters,
     pub ledger: Ledger,
     pub foreign: ForeignFrames,
+    /// Frames dropped although their class has PFC.
+    pub violations: Violations,
+    /// Every expectation of the plan, in its order.
+    pub judged: Vec<Judged>,
     /// What each fault of the plan did, in its order.
     pub faults: Vec<RuleReport>,
 }
@@ -142,6 +150,8 @@ impl<'a> Engine<'a> {
             audit: MessageAudit::default(),
             counters: Counters::new(plan.node_count()),
             ledger: Ledger::default(),
+            violations: Violations::default(),
+            judge: Judge::new(plan),
             now: Instant::ZERO,
             progress: Progress { total, ..Progress::default() },
             nics,
@@ -170,7 +180,7 @@ impl<'a> Engine<'a> {
                 break;
             }
         }
-        self.close(interrupted)
+        self.close(interrupted, sink)
     }
 
     fn is_over(&self) -> bool {
@@ -221,6 +231,10 @@ impl<'a> Engine<'a> {
             }
             _ => Input::Wake,
         };
+        self.handle(node, input, sink)
+    }
+
+    fn handle(&mut self, node: NodeId, input: Input, sink: &mut dyn Sink) -> Result<(), RunError> {
         self.nics[node.index()].handle_input(self.now, input);
         while let Some(output) = self.nics[node.index()].poll_output() {
             match output {
@@ -336,6 +350,7 @@ impl<'a> Engine<'a> {
         let event = Event { at: self.now, node, kind };
         self.counters.record(&event)?;
         self.ledger.record(&event)?;
+        self.judge.record(&event)?;
         sink.record(&event)?;
         self.progress.now = self.now;
         match event.kind {
@@ -343,14 +358,21 @@ impl<'a> Engine<'a> {
             EventKind::PayloadWritten { payload, .. } => self.progress.delivered += payload,
             EventKind::MessageDelivered { message, .. } => self.audit.delivered(self.now, message, &mut self.nics),
             EventKind::MessageCompleted { message, .. } => self.audit.completed(self.now, message, &mut self.nics),
+            EventKind::LosslessViolated { port, packet, occupancy, missing } => {
+                let at = self.now;
+                self.violations.add(Violation { at, node, port, packet, occupancy, missing });
+            }
             _ => {}
         }
         Ok(())
     }
 
     /// Closes the books.
-    fn close(mut self, interrupted: bool) -> Result<Outcome, RunError> {
+    fn close(mut self, interrupted: bool, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
         self.wires.finish()?;
+        for node in (0..self.nics.len()).map(|index| NodeId(index as u16)) {
+            self.handle(node, Input::End, sink)?;
+        }
         let mut unfinished: Vec<_> = self.audit.unfinished().collect();
         let is_finished = self.is_over();
         while let Some(due) = self.workload.pop() {
@@ -375,6 +397,8 @@ impl<'a> Engine<'a> {
         self.ledger.hold(Account::Messages, self.audit.uncompleted());
         self.ledger.check()?;
         let faults = self.fault_reports();
+        let verdicts = self.judge.finish(&self.counters, &faults).into_iter();
+        let judged = verdicts.map(|v| Judged { ok: v.ok, line: v.to_string(), at: v.at }).collect();
         Ok(Outcome {
             end: if is_finished { self.audit.last_finish() } else { self.now },
             interrupted,
@@ -385,6 +409,8 @@ impl<'a> Engine<'a> {
             counters: self.counters,
             ledger: self.ledger,
             foreign: self.wires.foreign().clone(),
+            violations: self.violations,
+            judged,
             faults,
         })
     }

@@ -70,6 +70,7 @@ pub fn pair(queue_pairs: u32) -> Plan {
         description: String::new(),
         seed: 1,
         until: Instant::ZERO + Span::from_secs(10),
+        allow_lossless_drops: false,
         nics: vec![nic_plan(1), nic_plan(2)],
         switches: Vec::new(),
         links: vec![LinkPlan { ends: [link_end(A), link_end(B)] }],
@@ -78,6 +79,7 @@ pub fn pair(queue_pairs: u32) -> Plan {
             .collect(),
         posts: Vec::new(),
         faults: Vec::new(),
+        expectations: Vec::new(),
         records: Default::default(),
     }
 }

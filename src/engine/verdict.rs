@@ -3,8 +3,75 @@
 use std::fmt;
 
 use super::{Mismatch, Outcome};
-use crate::base::{Instant, MessageId};
+use crate::base::{Instant, MessageId, NodeId, Octets, PortId};
 use crate::scenario::Plan;
+use crate::trace::{Headline, Names};
+
+/// A frame that was dropped at a full ingress pool although its class has PFC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub at: Instant,
+    pub node: NodeId,
+    pub port: PortId,
+    pub packet: Headline,
+    /// What the pool held, without the frame.
+    pub occupancy: Octets,
+    /// What the pool lacked to hold it.
+    pub missing: Octets,
+}
+
+/// All violations of a run counted, the first few kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violations {
+    pub count: u64,
+    pub first: Vec<Violation>,
+}
+
+impl Violations {
+    const KEPT: usize = 3;
+
+    pub(super) fn add(&mut self, violation: Violation) {
+        self.count += 1;
+        if self.first.len() < Self::KEPT {
+            self.first.push(violation);
+        }
+    }
+
+    /// One line for each that was kept, and one for the others.
+    pub fn lines(&self, names: &Names) -> Vec<String> {
+        let mut lines: Vec<_> = self.first.iter().map(|violation| violation.line(names)).collect();
+        let others = self.count - self.first.len() as u64;
+        if others > 0 {
+            lines.push(format!("LOSSLESS VIOLATION: {others} more, {} in all", self.count));
+        }
+        lines
+    }
+}
+
+impl Violation {
+    fn line(&self, names: &Names) -> String {
+        let Self { at, packet: Headline { kind, class, dest_qpn, psn, payload }, occupancy, missing, .. } = self;
+        let port = names.port(self.node, self.port);
+        let frame = match kind.is_data() {
+            true => format!("{} {psn} of {payload} for queue pair {}", kind.text(), dest_qpn.get()),
+            false => format!("{} {psn} for queue pair {}", kind.text(), dest_qpn.get()),
+        };
+        format!(
+            "LOSSLESS VIOLATION: {port} dropped {frame} at {at}, though class {class} has PFC: its pool held \
+             {occupancy}, {missing} too many for it"
+        )
+    }
+}
+
+/// What became of one expectation of the scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    pub ok: bool,
+    /// What was expected and, if it did not hold, what was found.
+    pub line: String,
+    /// Around when to look, if it did not hold and there is such a place.
+    pub at: Option<Instant>,
+}
 
 /// One way in which a run fell short. What it prints is for people and says where to look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +84,16 @@ pub enum Shortcoming {
     },
     /// What arrived is not what was sent.
     Corrupted(Mismatch),
+    /// A frame was dropped although its class has PFC; the line says which.
+    LosslessViolation {
+        line: String,
+        at: Option<Instant>,
+    },
+    /// Something that the scenario expects did not hold; the line says what was expected and what was found.
+    ExpectationFailed {
+        line: String,
+        at: Option<Instant>,
+    },
     /// A fault that never happened, and is not optional.
     FaultNeverFired {
         name: String,
@@ -37,8 +114,16 @@ impl Outcome {
             shortcomings.push(Shortcoming::Interrupted(self.end));
         }
         shortcomings.extend(self.mismatches.iter().copied().map(Shortcoming::Corrupted));
+        if !plan.allow_lossless_drops {
+            let lines = self.violations.lines(&plan.names()).into_iter();
+            let mut places = self.violations.first.iter().map(|violation| violation.at);
+            shortcomings.extend(lines.map(|line| Shortcoming::LosslessViolation { line, at: places.next() }));
+        }
         if !self.unfinished.is_empty() {
             shortcomings.push(Shortcoming::Unfinished { messages: self.unfinished.clone(), end: self.end });
+        }
+        for judged in self.judged.iter().filter(|judged| !judged.ok) {
+            shortcomings.push(Shortcoming::ExpectationFailed { line: judged.line.clone(), at: judged.at });
         }
         for (fault, report) in plan.faults.iter().zip(&self.faults) {
             let name = fault.name.clone();
@@ -57,6 +142,7 @@ impl Shortcoming {
     pub fn at(&self) -> Option<Instant> {
         match self {
             Self::Interrupted(at) => Some(*at),
+            Self::LosslessViolation { at, .. } | Self::ExpectationFailed { at, .. } => *at,
             Self::Unfinished { .. } | Self::Corrupted(_) | Self::FaultNeverFired { .. } | Self::FramesStuck { .. } => {
                 None
             }
@@ -76,6 +162,7 @@ impl fmt::Display for Shortcoming {
                 let more = if messages.len() > first.len() { ", …" } else { "" };
                 write!(f, "{} message(s) unfinished at {end}: {}{more}", messages.len(), first.join(", "))
             }
+            Self::LosslessViolation { line, .. } | Self::ExpectationFailed { line, .. } => f.write_str(line),
             Self::FaultNeverFired { name, matched: 0 } => write!(f, "fault `{name}` never happened: no frame matched"),
             Self::FaultNeverFired { name, matched } => {
                 write!(f, "fault `{name}` never happened: {matched} frame(s) matched, none by its nth or probability")

@@ -209,7 +209,7 @@ fn remains() -> Check {
         check(name, Status::Ok, "no named namespace of a run that has ended")
     } else {
         check(name, Status::Warn, format!("namespaces of runs that have ended: {}", names.join(", ")))
-            .advise(format!("`sudo ip netns delete {}`", names.join("; sudo ip netns delete ")))
+            .advise("`sudo rocemu doctor --remove-leftovers`")
     }
 }
 

@@ -51,7 +51,7 @@ pub use transmit::headline;
 
 use crate::base::{Calendar, Class, Instant, MessageId, Octets, Phase, PortId, Qpn, Ticket, Wake};
 use crate::port::{Egress, PauseSender, PerClass, Pools};
-use crate::trace::{EventKind, Headline};
+use crate::trace::{EventKind, Headline, PcieDirection};
 use pcie::Direction;
 use queue_pair::QueuePair;
 use ready_queue::{Generation, ReadyQueue};
@@ -72,6 +72,8 @@ pub enum Input {
     Post { qpn: Qpn, work: WorkRequest },
     /// The instant of [`Nic::next_wake`] has come.
     Wake,
+    /// The run is over: the NIC says what only it can add up.
+    End,
 }
 
 /// What a NIC has to say.
@@ -189,11 +191,8 @@ impl Nic {
     pub fn new(config: Config, address: Address) -> Self {
         let ingress_pools = Pools::new(config.ingress.total, &config.ingress.shares);
         let pause_senders = std::array::from_fn(|c| {
-            let pool = config.ingress.pfc_enabled[c].then(|| ingress_pools.iter().nth(c)).flatten()?.1;
-            Some(PauseSender::new(
-                config.ingress.xoff[c].ceil_of(pool.size()),
-                config.ingress.xon[c].floor_of(pool.size()),
-            ))
+            let pool = ingress_pools.iter().nth(c)?.1;
+            config.ingress.thresholds(c, pool.size()).map(|(xoff, xon)| PauseSender::new(xoff, xon))
         });
         Self {
             address,
@@ -255,6 +254,11 @@ impl Nic {
                     self.ring(alarm);
                 }
             }
+            Input::End => {
+                self.cut_pauses_off();
+                self.emit(self.upstream.report(PcieDirection::ToHost));
+                self.emit(self.downstream.report(PcieDirection::FromHost));
+            }
         }
     }
 
@@ -294,11 +298,6 @@ impl Nic {
             && self.upstream.is_idle()
             && self.downstream.is_idle()
             && self.ready.is_empty()
-    }
-
-    /// Octets that have crossed the PCIe link, overhead included: towards the host, and from it.
-    pub fn pcie_carried(&self) -> [Octets; 2] {
-        [self.upstream.carried(), self.downstream.carried()]
     }
 
     /// Frames, octets and segments that the NIC holds.

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use super::PcieSide;
 use crate::base::{Instant, Octets, Rate};
+use crate::trace::{EventKind, PcieDirection};
 
 /// Payload of one transfer, at most.
 pub const TRANSFER_PAYLOAD: Octets = Octets::new(512);
@@ -29,8 +30,13 @@ pub const fn transfer_count(payload: Octets) -> u64 {
 #[derive(Clone, Debug)]
 pub struct Direction<M> {
     rate: Rate,
-    /// Free space of the transmit buffer. `None`: unlimited, as the host's end never changes a time (timing rule 32).
-    space: Option<Space>,
+    /// Size of the transmit buffer. `None`: unlimited, as the host's end never changes a time (timing rule 32).
+    limit: Option<Space>,
+    /// What the transmit buffer holds, and the most it held.
+    held: Space,
+    peak: Space,
+    /// The largest transfer: what the receiving end's buffer holds, and frees, in the instant of an arrival.
+    largest_transfer: Space,
     /// The front message is the one on the link, unless the link is idle.
     messages: VecDeque<Message<M>>,
     started_at: Instant,
@@ -39,10 +45,17 @@ pub struct Direction<M> {
     carried: Octets,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Octets of a buffer for headers and one for data.
+#[derive(Clone, Copy, Debug, Default)]
 struct Space {
     header: Octets,
     data: Octets,
+}
+
+impl Space {
+    fn max(self, other: Self) -> Self {
+        Self { header: self.header.max(other.header), data: self.data.max(other.data) }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -63,6 +76,14 @@ impl<M> Message<M> {
     fn payload_of(&self, count: u64) -> Octets {
         self.payload.min(Octets::new(self.transfer_payload.get().saturating_mul(count)))
     }
+
+    /// What the transfer of this index adds to a buffer; nothing if the message has none.
+    fn transfer(&self, index: u64) -> Space {
+        if index >= self.transfer_count {
+            return Space::default();
+        }
+        Space { header: TRANSFER_OVERHEAD, data: self.payload_of(index + 1) - self.payload_of(index) }
+    }
 }
 
 impl<M> Direction<M> {
@@ -76,10 +97,13 @@ impl<M> Direction<M> {
         Self::new(side, None)
     }
 
-    fn new(side: &PcieSide, space: Option<Space>) -> Self {
+    fn new(side: &PcieSide, limit: Option<Space>) -> Self {
         Self {
             rate: side.rate(),
-            space,
+            limit,
+            held: Space::default(),
+            peak: Space::default(),
+            largest_transfer: Space::default(),
             messages: VecDeque::new(),
             started_at: Instant::ZERO,
             transfers_ended: 0,
@@ -99,14 +123,12 @@ impl<M> Direction<M> {
     }
 
     fn enter(&mut self, now: Instant, message: Message<M>) -> Result<Accepted, M> {
-        if let Some(space) = &mut self.space {
-            let header = message.header();
-            if header > space.header || message.payload > space.data {
-                return Err(message.content);
-            }
-            space.header -= header;
-            space.data -= message.payload;
+        let held = Space { header: self.held.header + message.header(), data: self.held.data + message.payload };
+        if self.limit.is_some_and(|limit| held.header > limit.header || held.data > limit.data) {
+            return Err(message.content);
         }
+        self.held = held;
+        self.peak = self.peak.max(held);
         let was_idle = self.messages.is_empty();
         self.messages.push_back(message);
         Ok(Accepted { transfer_ends: if was_idle { self.start_message(now) } else { None } })
@@ -117,11 +139,13 @@ impl<M> Direction<M> {
     /// * Panics: if the link was idle (caller's bug).
     pub fn transfer_ended(&mut self, now: Instant) -> TransferEnd<M> {
         let message = self.messages.front().expect("a transfer ends on a link that carries one");
+        let transfer = message.transfer(self.transfers_ended);
+        self.carried += transfer.header + transfer.data;
+        self.largest_transfer = self.largest_transfer.max(transfer);
         if self.transfers_ended + 1 < message.transfer_count {
             self.transfers_ended += 1;
             return TransferEnd { finished: None, transfer_ends: Some(self.start_transfer()) };
         }
-        self.carried += message.payload + message.header();
         let finished = self.messages.pop_front().map(|message| message.content);
         TransferEnd { finished, transfer_ends: self.start_message(now) }
     }
@@ -136,14 +160,10 @@ impl<M> Direction<M> {
     fn start_transfer(&mut self) -> Instant {
         let message = self.messages.front().expect("only a message that is there is started");
         let nth = (self.transfers_ended + 1).min(message.transfer_count);
-        let payload = message.payload_of(nth);
-        if let Some(space) = &mut self.space
-            && nth > 0
-        {
-            space.header += TRANSFER_OVERHEAD;
-            space.data += payload - message.payload_of(nth - 1);
-        }
-        let on_link = payload + Octets::new(TRANSFER_OVERHEAD.get() * nth);
+        let on_link = message.payload_of(nth) + Octets::new(TRANSFER_OVERHEAD.get() * nth);
+        let transfer = message.transfer(self.transfers_ended);
+        self.held.header -= transfer.header;
+        self.held.data -= transfer.data;
         self.started_at + self.rate.time_for(on_link)
     }
 
@@ -151,9 +171,17 @@ impl<M> Direction<M> {
         self.messages.is_empty()
     }
 
-    /// Octets that have crossed the link in this direction, overhead included.
-    pub fn carried(&self) -> Octets {
-        self.carried
+    /// What the run's end says of this direction.
+    pub fn report(&self, direction: PcieDirection) -> EventKind {
+        EventKind::PcieCarried {
+            direction,
+            carried: self.carried,
+            rate: self.rate,
+            tx_header_peak: self.peak.header,
+            tx_data_peak: self.peak.data,
+            rx_header_peak: self.largest_transfer.header,
+            rx_data_peak: self.largest_transfer.data,
+        }
     }
 
     /// Messages that wait or are crossing, oldest first.
@@ -209,7 +237,10 @@ mod tests {
         let expected = [8_661, 17_322, 25_984, 34_645, 43_306, 51_967, 60_628, 69_289];
         assert_eq!(ends.iter().map(|end| end.0).collect::<Vec<_>>(), expected);
         assert_eq!(ends.last().unwrap().1, Some("payload"));
-        assert_eq!(direction.carried().get(), 4_368);
+        assert_eq!(direction.carried.get(), 4_368);
+        assert_eq!((direction.peak.header.get(), direction.peak.data.get()), (8 * 34, 4_096));
+        assert_eq!((direction.held.header.get(), direction.held.data.get()), (0, 0));
+        assert_eq!((direction.largest_transfer.header.get(), direction.largest_transfer.data.get()), (34, 512));
     }
 
     #[test]

@@ -68,7 +68,13 @@ impl Nic {
         self.emit(EventKind::FrameReceived { port: PORT, packet, wire_len, occupancy, verdict, frame });
     }
 
+    /// Obeys what a PFC frame says of every class it names. The upper octet of its class vector is reserved: sent as 0
+    /// and ignored on receipt, as IEEE 802.1Q has it, so that a frame with bits there is obeyed like any other. What the
+    /// parser refuses (another destination, 802.3x, a frame cut short) never comes here: it is counted and ignored.
     fn receive_pfc(&mut self, arrived: &Arrived, pfc: &PfcFrame) {
+        if pfc.enabled == 0 {
+            return self.judge(arrived, Verdict::Dropped(DropReason::PauseOfNoClass));
+        }
         self.judge(arrived, Verdict::Processed);
         self.obey(pfc);
     }
@@ -84,7 +90,8 @@ impl Nic {
         let charge = arrived.wire_len - wire::FRAMING;
         self.check_pause(class, charge);
         let Some(pool) = self.ingress_pools.get_mut(class).filter(|pool| pool.fits(charge)) else {
-            return self.judge(arrived, Verdict::Dropped(DropReason::PoolFull));
+            self.judge(arrived, Verdict::Dropped(DropReason::PoolFull));
+            return self.report_violation(arrived.packet, class, charge);
         };
         pool.charge(charge);
         let is_data = roce.bth.opcode.is_request();
@@ -244,6 +251,15 @@ impl Nic {
         if let Some((message, bytes)) = completes {
             queue_pair.partial_payload -= bytes;
             self.emit(EventKind::MessageDelivered { message, qpn, bytes });
+        }
+    }
+
+    /// A frame was dropped at a full pool: if its class has PFC, that should never have happened.
+    fn report_violation(&mut self, packet: Headline, class: Class, charge: Octets) {
+        if let (Some(pool), Some(_)) = (self.ingress_pools.get(class), &self.pause_senders[class.index()]) {
+            let occupancy = pool.occupancy();
+            let missing = occupancy + charge - pool.size();
+            self.emit(EventKind::LosslessViolated { port: PORT, packet, occupancy, missing });
         }
     }
 

@@ -55,7 +55,7 @@ impl Nic {
     /// Queues a frame. Data has reserved its egress space before; ACKs and NAKs are charged here, without a check
     /// (model.md T12); PFC and CNP are not charged.
     pub(super) fn queue_frame(&mut self, queue: Queue, frame: Outgoing) {
-        let packet = frame.headline;
+        let (packet, qpn) = (frame.headline, frame.sender);
         if let Queue::Class(class) = queue
             && !packet.kind.is_data()
         {
@@ -63,7 +63,7 @@ impl Nic {
             pool.charge(frame.wire_len);
         }
         let waiting = self.egress.push(queue, frame) as u32;
-        self.emit(EventKind::FrameQueued { port: PORT, queue, packet, waiting });
+        self.emit(EventKind::FrameQueued { port: PORT, queue, packet, qpn, waiting });
         self.ask_for_choice();
     }
 
@@ -89,7 +89,7 @@ impl Nic {
             None => self.config.data_rate,
         };
         self.schedule(self.now + rate.time_for(wire_len), Alarm::TransmitEnd);
-        self.emit(EventKind::TransmitStarted { port: PORT, queue, packet, wire_len, rate });
+        self.emit(EventKind::TransmitStarted { port: PORT, queue, packet, qpn: sender, wire_len, rate });
     }
 
     /// Pacing holds back the first frame of every class that may send: the port chooses again when the first of them is
@@ -138,6 +138,7 @@ impl Nic {
     pub(super) fn obey(&mut self, pfc: &PfcFrame) {
         for (class, quanta) in pfc.classes() {
             if quanta == 0 {
+                self.emit(EventKind::ResumeReceived { port: PORT, class });
                 self.resume(class, true);
                 continue;
             }
@@ -160,5 +161,14 @@ impl Nic {
         let paused = self.now.since(pause.since);
         self.emit(EventKind::Resumed { port: PORT, class, paused, by_xon });
         self.ask_for_choice();
+    }
+    /// The run is over: pauses that last on count as far as they came.
+    pub(super) fn cut_pauses_off(&mut self) {
+        for class in Class::all() {
+            if let Some(pause) = self.received_pauses[class.index()] {
+                let paused = self.now.since(pause.since);
+                self.emit(EventKind::PauseCutOff { port: PORT, class, paused });
+            }
+        }
     }
 }

@@ -50,6 +50,16 @@ pub struct IngressConfig {
     pub quanta: PerClass<u16>,
 }
 
+impl IngressConfig {
+    /// Xoff and Xon of a class whose pool has this size; `None` if PFC is not enabled for it.
+    ///
+    /// * Source: timing rule 30.
+    pub fn thresholds(&self, class_index: usize, pool: Octets) -> Option<(Octets, Octets)> {
+        let is_enabled = self.pfc_enabled[class_index];
+        is_enabled.then(|| (self.xoff[class_index].ceil_of(pool), self.xon[class_index].floor_of(pool)))
+    }
+}
+
 /// The first two classes' values; all others zero.
 fn first_two<T: Copy + Default>(class_0: T, class_1: T) -> PerClass<T> {
     let mut all = [T::default(); Class::COUNT];

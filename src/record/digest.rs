@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::explain::explain;
 use super::messages::{MessageRow, MessageStats};
 use super::summary::{Outcome, SummaryInput};
 use super::words;
@@ -14,18 +15,20 @@ type Notable = (fn(&NodeCounters) -> u64, &'static str);
 /// So many messages have a line each; of more, the spread is shown. Of more nodes, those with something to say.
 const EACH: usize = 10;
 
-const NOTABLE: [Notable; 16] = [
+const NOTABLE: [Notable; 18] = [
     (|c| c.num_retransmitted_pkts, "retransmissions"),
     (|c| c.num_rto, "timeouts"),
     (|c| c.num_nacks_sent, "NAKs sent"),
     (|c| c.num_nacks_recvd, "NAKs received"),
     (|c| c.rx_drops, "dropped at a full ingress pool"),
+    (|c| c.rx_lossless_drops, "LOSSLESS VIOLATIONS"),
     (|c| c.num_rx_drops_after_nak, "discarded after a NAK"),
     (|c| c.num_rx_drops_no_qp_data + c.num_rx_drops_no_qp_ctrl, "for unknown queue pairs"),
     (|c| c.num_rx_drops_ghost_ack, "ghost ACKs"),
     (|c| c.num_duplicate, "duplicates"),
     (|c| c.rx_icrc_encapsulated, "bad ICRCs"),
-    (|c| c.rx_malformed, "malformed"),
+    (|c| c.rx_malformed + c.rx_pfc_no_class, "malformed"),
+    (|c| c.rx_global_pause, "802.3x pauses ignored"),
     (|c| c.rx_wrong_address, "for other addresses"),
     (|c| c.rx_remote_access, "outside registered memory"),
     (|c| c.pfcxoff_rx, "XOFFs received"),
@@ -33,8 +36,8 @@ const NOTABLE: [Notable; 16] = [
     (|c| c.num_cnp_sent, "CNPs sent"),
 ];
 
-/// The digest of a run, in lines: what ran, its messages, the traffic of each node with whatever went wrong there, the
-/// verdict, and where to look next.
+/// The digest of a run, in lines: what ran, its messages, the traffic of each node with whatever went wrong there, where
+/// the time went, the verdict, and where to look next.
 ///
 /// * Shape: `wall` is the real time the run took, for the slow-down; it is the caller's, who has a clock.
 pub fn digest(input: &SummaryInput<'_>, wall: Option<Duration>) -> String {
@@ -57,6 +60,11 @@ pub fn digest(input: &SummaryInput<'_>, wall: Option<Duration>) -> String {
     }
     lines.extend(traffic(input));
     lines.push(String::new());
+    let why = explain(input);
+    if !why.is_empty() {
+        lines.extend(why);
+        lines.push(String::new());
+    }
     lines.extend(verdict(input));
     lines.push(format!("next: {}", next(input)));
     lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
@@ -168,7 +176,7 @@ fn next(input: &SummaryInput<'_>) -> String {
 }
 
 /// Cells under each other, as wide as the widest.
-fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     let line = |row: &[String; N]| row.iter().zip(widths).map(|(cell, width)| format!("  {cell:width$}")).collect();
@@ -176,12 +184,12 @@ fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
 }
 
 /// `1 frame`, `1,234 frames`.
-fn counted(count: u64, thing: &str) -> String {
+pub(super) fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// Decimal digits in groups of three.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
     groups.join(",")
@@ -220,7 +228,7 @@ fn wall_text(wall: Duration) -> String {
 }
 
 /// `value / unit`, rounded half up to so many decimals, without trailing zeros. `unit` is a power of ten.
-fn decimal(value: u64, unit: u64, decimals: u32) -> String {
+pub(super) fn decimal(value: u64, unit: u64, decimals: u32) -> String {
     let parts = 10_u128.pow(decimals);
     let scaled = (u128::from(value) * parts + u128::from(unit) / 2) / u128::from(unit);
     let (whole, rest) = (scaled / parts, scaled % parts);
@@ -234,6 +242,7 @@ fn decimal(value: u64, unit: u64, decimals: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::story::{self, A, Run, posted};
+    use super::super::{Peaks, Pressure};
     use super::*;
     use crate::trace::{Counters, DropReason, Event, PacketKind, Verdict};
 
@@ -253,6 +262,8 @@ mod tests {
               a  sent 2 frames, 8,308 B  received 1 frame, 126 B
               b  sent 1 frame, 126 B     received 2 frames, 8,308 B
 
+              no pause: class 0 of b peaked at 4,136 of 2,880,000 B Xoff
+
             all well: 1 of 1 message completed, 8 KiB compared and equal
             next: messages.csv, a row per message; wireshark capture.pcapng, every frame
         ");
@@ -267,6 +278,8 @@ mod tests {
 
               a  sent 4 frames, 16,616 B  received 2 frames, 252 B     retransmissions: 2, NAKs received: 1
               b  sent 2 frames, 252 B     received 4 frames, 16,616 B  NAKs sent: 1, dropped at a full ingress pool: 1, discarded after a NAK: 1
+
+              no pause: class 0 of b peaked at 4,136 of 2,880,000 B Xoff
 
             all well: 1 of 1 message completed, 8 KiB compared and equal
             next: tshark -r capture.pcapng -Y 'frame.comment contains "discarded"'
@@ -283,6 +296,8 @@ mod tests {
 
               a  sent 2 frames, 8,308 B  received 0 frames, 0 B
               b  sent 0 frames, 0 B      received 1 frame, 4,154 B
+
+              no pause: class 0 of b peaked at 4,136 of 2,880,000 B Xoff
 
             FAILED: message 0 is unfinished at 333.924 ns
             next: messages.csv for how far message 0 got, and --events for what held it up
@@ -331,6 +346,9 @@ mod tests {
         let mut run = Run::of(&[]);
         run.names.nodes = (0..12).map(|n| story::named(&format!("n{n}"))).collect();
         run.counters = Counters::new(12);
+        run.limits = story::limits(12);
+        run.peaks = Peaks::new(&run.names);
+        run.pressure = Pressure::new(&run.names);
         let sent = |node| story::sent(0, NodeId(node), PacketKind::Write, 0, 1);
         let lost = story::received(1, NodeId(7), PacketKind::Write, 0, Verdict::Dropped(DropReason::PoolFull));
         story::play(&[sent(0), sent(1), sent(7), lost], &mut run.counters).unwrap();

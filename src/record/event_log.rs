@@ -46,7 +46,13 @@ enum Id {
 }
 
 /// Keys of octets that do not say so themselves.
-const OCTETS: [(&str, &str); 4] = [
+const OCTETS: [(&str, &str); 10] = [
+    ("carried", "carried_octets"),
+    ("missing", "missing_octets"),
+    ("rx_data_peak", "rx_data_peak_octets"),
+    ("rx_header_peak", "rx_header_peak_octets"),
+    ("tx_data_peak", "tx_data_peak_octets"),
+    ("tx_header_peak", "tx_header_peak_octets"),
     ("needed", "needed_octets"),
     ("occupancy", "occupancy_octets"),
     ("payload", "payload_octets"),
@@ -65,10 +71,21 @@ impl<W: Write> EventLog<W> {
 
 impl<W: Write> Sink for EventLog<W> {
     fn record(&mut self, event: &Event) -> io::Result<()> {
-        let spelling = Spelling { names: &self.names, node: event.node, is_key: false, id: Id::Nothing };
-        event.serialize(&mut Serializer::with_formatter(&mut self.writer, spelling))?;
+        write_event(&mut self.writer, event, &self.names)?;
         self.writer.write_all(b"\n")
     }
+}
+
+/// One event as the object that the log has for it, without a line end.
+pub fn event_object(event: &Event, names: &Names) -> io::Result<Vec<u8>> {
+    let mut object = Vec::new();
+    write_event(&mut object, event, names)?;
+    Ok(object)
+}
+
+fn write_event(writer: &mut impl Write, event: &Event, names: &Names) -> io::Result<()> {
+    let spelling = Spelling { names, node: event.node, is_key: false, id: Id::Nothing };
+    Ok(event.serialize(&mut Serializer::with_formatter(writer, spelling))?)
 }
 
 impl Spelling<'_> {
@@ -148,7 +165,7 @@ mod tests {
         let class = Class::new(3).unwrap();
         let packet =
             Headline { kind: PacketKind::Cnp, class, dest_qpn: qpn(9), psn: Psn::new(0), payload: Octets::ZERO };
-        let queued = |queue| at(1, B, EventKind::FrameQueued { port: PORT, queue, packet, waiting: 1 });
+        let queued = |queue| at(1, B, EventKind::FrameQueued { port: PORT, queue, packet, qpn: None, waiting: 1 });
         let received = |reason| story::received(1, B, PacketKind::Ack, 0, Verdict::Dropped(reason));
         let text = log(&[
             queued(Queue::Express),

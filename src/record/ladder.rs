@@ -249,7 +249,7 @@ fn is_same(sent: Headline, received: Headline) -> bool {
 
 /// A packet in two words.
 fn label(packet: Headline) -> String {
-    let mut label = String::from(words::kind(packet.kind));
+    let mut label = String::from(packet.kind.text());
     if packet.kind.is_pfc() {
         label += &format!(" class {}", packet.class);
     } else if words::has_psn(packet.kind) {

@@ -5,8 +5,8 @@
 //!         ─► MessageTable  messages.csv    a row per message, and the figures of the summary
 //!         ─► EventLog      events.jsonl    everything that happened
 //!         ─► Ladder        text            a line per frame between two nodes
-//!         ─► Peaks ─┐
-//!  end of run ──────┴────► write_summary (summary.json), digest (the terminal)
+//!         ─► Attribution, Peaks, Pressure ─┐
+//!  end of run ─────────────────────────────┴► write_summary (summary.json), digest (the terminal)
 //! ```
 //!
 //! Writers stream: their memory does not grow with the frames of a run. They buffer, so an error of the file may show
@@ -15,12 +15,15 @@
 //!
 //! Read first: `ladder::tests::a_lost_packet_is_sent_again`, `messages::tests::a_row_waits_for_the_messages_before_it`.
 
+mod attribution;
 mod capture;
 mod digest;
 mod event_log;
+mod explain;
 mod ladder;
 mod messages;
 mod peaks;
+mod pressure;
 #[cfg(test)]
 mod story;
 mod summary;
@@ -28,12 +31,14 @@ mod words;
 
 use std::io::{self, BufWriter, Write};
 
+pub use attribution::{Attribution, Cause, QueuePairTime, Times};
 pub use capture::{Capture, CaptureMode};
 pub use digest::digest;
-pub use event_log::EventLog;
+pub use event_log::{EventLog, event_object};
 pub use ladder::{Ladder, LinkEnds};
 pub use messages::{MessageRow, MessageStats, MessageStatus, MessageTable};
 pub use peaks::Peaks;
+pub use pressure::{PcieUse, Pressure};
 pub use summary::{Outcome, SummaryInput, write_summary};
 
 /// Who wrote a file, as its metadata says it.
@@ -63,6 +68,10 @@ mod tests {
             story::play(&events, &mut table).unwrap();
             prop_assert!(table.finish().is_ok());
             story::play(&events, &mut Peaks::new(&names)).unwrap();
+            story::play(&events, &mut Pressure::new(&names)).unwrap();
+            let mut attribution = Attribution::new(&names);
+            story::play(&events, &mut attribution).unwrap();
+            attribution.at_end(crate::base::Instant::MAX);
         }
     }
 }

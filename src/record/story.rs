@@ -6,11 +6,11 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::{MessageTable, Outcome, Peaks, SummaryInput};
+use super::{MessageTable, Outcome, Peaks, Pressure, QueuePairTime, SummaryInput};
 use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
 use crate::trace::{
-    Counters, DropReason, Event, EventKind, Headline, Ledger, LinkFate, Names, NodeNames, PacketKind, PortNames, Queue,
-    Sink, Verdict,
+    Counters, DropReason, Event, EventKind, Headline, IngressLimit, Ledger, Limits, LinkFate, Names, NodeLimits,
+    NodeNames, PacketKind, PortNames, Queue, Sink, Verdict,
 };
 use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, PFC_WIRE_LEN, Verb, WireError};
 
@@ -35,11 +35,28 @@ pub fn named(name: &str) -> NodeNames {
 /// The sinks of a whole run that a summary is made from.
 pub struct Run {
     pub names: Names,
-    end: Instant,
+    pub end: Instant,
     table: MessageTable<Vec<u8>>,
     pub counters: Counters,
     ledger: Ledger,
-    peaks: Peaks,
+    pub peaks: Peaks,
+    pub limits: Limits,
+    pub pressure: Pressure,
+    /// Empty: these stories do not tell what the sender waits for.
+    pub queue_pairs: Vec<QueuePairTime>,
+}
+
+/// The defaults of both buffers.
+pub fn limits(node_count: usize) -> Limits {
+    let ingress = |pool, xoff, xon| {
+        let pfc = Some((Octets::new(xoff), Octets::new(xon)));
+        Some(IngressLimit { pool: Octets::new(pool), pfc })
+    };
+    let mut node = NodeLimits { ports: vec![[None; Class::COUNT]], ..NodeLimits::default() };
+    (node.egress[0], node.egress[1]) = (Some(Octets::new(230_400)), Some(Octets::new(25_600)));
+    node.ports[0][0] = ingress(3_600_000, 2_880_000, 1_440_000);
+    node.ports[0][1] = ingress(400_000, 320_000, 160_000);
+    Limits { nodes: vec![node; node_count] }
 }
 
 impl Run {
@@ -51,6 +68,9 @@ impl Run {
             counters: Counters::new(names.nodes.len()),
             ledger: Ledger::default(),
             peaks: Peaks::new(&names),
+            limits: limits(names.nodes.len()),
+            pressure: Pressure::new(&names),
+            queue_pairs: Vec::new(),
             names,
         };
         let mut sinks: Vec<Box<dyn Sink + '_>> = vec![
@@ -58,6 +78,7 @@ impl Run {
             Box::new(&mut run.counters),
             Box::new(&mut run.ledger),
             Box::new(&mut run.peaks),
+            Box::new(&mut run.pressure),
         ];
         play(events, &mut sinks).expect("memory takes all octets");
         drop(sinks);
@@ -76,6 +97,9 @@ impl Run {
             counters: &self.counters,
             ledger: &self.ledger,
             peaks: &self.peaks,
+            limits: &self.limits,
+            pressure: &self.pressure,
+            queue_pairs: &self.queue_pairs,
             compared: self.table.stats().totals().completed_bytes,
             has_capture: true,
         }
@@ -264,12 +288,14 @@ fn kind() -> impl Strategy<Value = EventKind> {
             port,
             queue: Queue::Class(class),
             packet,
+            qpn: Some(qpn(2)),
             waiting,
         }),
         (headline(), any::<u64>()).prop_map(move |(packet, bps)| EventKind::TransmitStarted {
             port,
             queue: Queue::Express,
             packet,
+            qpn: packet.kind.is_data().then_some(qpn(2)),
             wire_len: Octets::new(bps),
             rate: Rate::from_bps(bps).unwrap_or(Rate::from_gbps(1)),
         }),

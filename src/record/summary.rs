@@ -4,11 +4,13 @@ use std::io::{self, BufWriter, Write};
 
 use serde::{Serialize, Serializer};
 
+use super::attribution::QueuePairTime;
 use super::into_inner;
 use super::messages::{MessageRow, MessageStats, MessageStatus};
 use super::peaks::Peaks;
-use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Rate, Span};
-use crate::trace::{Counters, Ledger, Names, NodeCounters};
+use super::pressure::{PcieUse, Pressure};
+use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Qpn, Rate, Span};
+use crate::trace::{Counters, Ledger, Limits, Names, NodeCounters, PcieDirection, PortNames};
 use crate::wire::Verb;
 
 /// How a run ended.
@@ -34,6 +36,11 @@ pub struct SummaryInput<'a> {
     pub counters: &'a Counters,
     pub ledger: &'a Ledger,
     pub peaks: &'a Peaks,
+    /// Sizes and thresholds that the peaks compare with.
+    pub limits: &'a Limits,
+    pub pressure: &'a Pressure,
+    /// [`Attribution::at_end`](super::Attribution::at_end) of `end`.
+    pub queue_pairs: &'a [QueuePairTime],
     /// Octets of receive memory that were compared with what was sent, and were equal.
     pub compared: Octets,
     /// Whether there is a capture for the digest to point at.
@@ -44,8 +51,11 @@ pub struct SummaryInput<'a> {
 ///
 /// `verdict` is `all_well` or `failed`, the latter with `reasons`. Times are picoseconds, `goodput_bps` is bit/s from
 /// post to completion rounded half up, the median is the lower middle one. What did not happen is null. `messages.each`
-/// lists the first 1,000 messages; the figures beside it cover all of them. Of `peaks`, only pools that were used stand
-/// there.
+/// lists the first 1,000 messages; the figures beside it cover all of them. `queue_pairs` says for every end that posted
+/// what its time went to: `time_ps` adds up to `end_ps`, in the order of [`Cause`](super::Cause). What a node has by
+/// class stands under the class's number, peaks and pauses only where there were any; `xoff_octets` and `xon_octets` only
+/// where PFC is enabled. PCIe octets have their overhead with them; `use_per_mille` is their share of what the link could
+/// have carried by `end_ps`.
 ///
 /// * Errors: those of the writer.
 pub fn write_summary<W: Write>(writer: W, input: &SummaryInput<'_>) -> io::Result<W> {
@@ -65,6 +75,7 @@ struct Summary<'a> {
     end_ps: Instant,
     compared_octets: Octets,
     messages: Messages<'a>,
+    queue_pairs: Vec<QueuePair<'a>>,
     nodes: Vec<Node<'a>>,
     ledger: Map<&'static str, Account>,
 }
@@ -106,12 +117,35 @@ struct Message<'a> {
 }
 
 #[derive(Serialize)]
+struct QueuePair<'a> {
+    node: &'a str,
+    peer: &'a str,
+    qpn: Qpn,
+    time_ps: Map<&'static str, Span>,
+}
+
+#[derive(Serialize)]
 struct Node<'a> {
     node: &'a str,
     counters: Map<&'static str, u64>,
     /// By class.
     egress_peak_octets: Map<Class, Octets>,
+    egress_pool_octets: Map<Class, Octets>,
+    /// By the paused class whose full egress pool did it, to all queue pairs.
+    generation_stopped_ps: Map<Class, Span>,
+    pcie: Map<&'static str, Pcie>,
     ports: Vec<Port<'a>>,
+}
+
+#[derive(Serialize)]
+struct Pcie {
+    rate_bps: Rate,
+    octets: Octets,
+    use_per_mille: u64,
+    tx_header_peak_octets: Octets,
+    tx_data_peak_octets: Octets,
+    rx_header_peak_octets: Octets,
+    rx_data_peak_octets: Octets,
 }
 
 #[derive(Serialize)]
@@ -120,6 +154,13 @@ struct Port<'a> {
     rate_bps: Rate,
     /// By class.
     ingress_peak_octets: Map<Class, Octets>,
+    ingress_pool_octets: Map<Class, Octets>,
+    xoff_octets: Map<Class, Octets>,
+    xon_octets: Map<Class, Octets>,
+    /// What this port asked of its peer, refreshes included.
+    pauses_requested: Map<Class, u64>,
+    /// For how long its peer held it back.
+    paused_ps: Map<Class, Span>,
 }
 
 #[derive(Serialize)]
@@ -159,6 +200,7 @@ impl<'a> Summary<'a> {
             end_ps: input.end,
             compared_octets: input.compared,
             messages: Messages::new(input),
+            queue_pairs: input.queue_pairs.iter().map(|time| QueuePair::new(input.names, time)).collect(),
             nodes: nodes.map(|(node, counters)| Node::new(input, node, counters)).collect(),
             ledger: Map(accounts.collect()),
         }
@@ -201,32 +243,82 @@ impl<'a> Message<'a> {
     }
 }
 
+impl<'a> QueuePair<'a> {
+    fn new(names: &'a Names, time: &QueuePairTime) -> Self {
+        Self {
+            node: names.node(time.node),
+            peer: names.node(time.peer),
+            qpn: time.qpn,
+            time_ps: Map(time.times.iter().map(|(cause, span)| (cause.key(), span)).collect()),
+        }
+    }
+}
+
 impl<'a> Node<'a> {
     fn new(input: &SummaryInput<'a>, node: NodeId, counters: &NodeCounters) -> Self {
-        let used = |peak: &dyn Fn(Class) -> Octets| {
-            Map(Class::all().map(|class| (class, peak(class))).filter(|(_, peak)| !peak.is_zero()).collect())
-        };
+        let limits = &input.limits.nodes[node.index()];
         let ports = input.names.nodes[node.index()].ports.iter().zip((0..).map(PortId));
+        let pcie = [("to_host", PcieDirection::ToHost), ("from_host", PcieDirection::FromHost)];
+        let pcie = pcie.map(|(key, direction)| Some((key, Pcie::new(input, input.pressure.pcie(node, direction)?))));
         Self {
             node: input.names.node(node),
             counters: Map(counters.iter().collect()),
-            egress_peak_octets: used(&|class| input.peaks.egress(node, class)),
-            ports: ports
-                .map(|(names, port)| Port {
-                    port: &names.name,
-                    rate_bps: names.rate,
-                    ingress_peak_octets: used(&|class| input.peaks.ingress(node, port, class)),
-                })
-                .collect(),
+            egress_peak_octets: by_class(|class| some(input.peaks.egress(node, class))),
+            egress_pool_octets: by_class(|class| limits.egress[class.index()]),
+            generation_stopped_ps: by_class(|class| some(input.pressure.stopped_by_pause(node, class))),
+            pcie: Map(pcie.into_iter().flatten().collect()),
+            ports: ports.map(|(names, port)| Port::new(input, names, node, port)).collect(),
         }
     }
+}
+
+impl Pcie {
+    fn new(input: &SummaryInput<'_>, pcie: PcieUse) -> Self {
+        Self {
+            rate_bps: pcie.rate,
+            octets: pcie.carried,
+            use_per_mille: pcie.per_mille(input.end),
+            tx_header_peak_octets: pcie.tx_header_peak,
+            tx_data_peak_octets: pcie.tx_data_peak,
+            rx_header_peak_octets: pcie.rx_header_peak,
+            rx_data_peak_octets: pcie.rx_data_peak,
+        }
+    }
+}
+
+impl<'a> Port<'a> {
+    fn new(input: &SummaryInput<'a>, names: &'a PortNames, node: NodeId, port: PortId) -> Self {
+        let limits = input.limits.nodes[node.index()].ports[port.index()];
+        let limit = |class: Class| limits[class.index()];
+        Self {
+            port: &names.name,
+            rate_bps: names.rate,
+            ingress_peak_octets: by_class(|class| some(input.peaks.ingress(node, port, class))),
+            ingress_pool_octets: by_class(|class| Some(limit(class)?.pool)),
+            xoff_octets: by_class(|class| Some(limit(class)?.pfc?.0)),
+            xon_octets: by_class(|class| Some(limit(class)?.pfc?.1)),
+            pauses_requested: by_class(|class| some(input.pressure.pauses_sent(node, port, class))),
+            paused_ps: by_class(|class| some(input.pressure.paused(node, port, class))),
+        }
+    }
+}
+
+/// The classes that have a value, lowest first.
+fn by_class<V>(value: impl Fn(Class) -> Option<V>) -> Map<Class, V> {
+    Map(Class::all().filter_map(|class| Some((class, value(class)?))).collect())
+}
+
+/// `None` for nothing.
+fn some<V: Default + PartialEq>(value: V) -> Option<V> {
+    (value != V::default()).then_some(value)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::super::story::{Full, Run, clean};
+    use super::super::Attribution;
+    use super::super::story::{self, Full, Run, clean};
     use super::*;
 
     fn written(run: &Run, outcome: &Outcome) -> String {
@@ -235,7 +327,12 @@ mod tests {
 
     #[test]
     fn the_summary_of_a_clean_run() {
-        let text = written(&Run::of(&clean()), &Outcome::AllWell);
+        let mut run = Run::of(&clean());
+        // The story does not tell when the payload came: it was waited for all the time.
+        let mut attribution = Attribution::new(&run.names);
+        story::play(&clean(), &mut attribution).unwrap();
+        run.queue_pairs = attribution.at_end(run.end);
+        let text = written(&run, &Outcome::AllWell);
         insta::assert_snapshot!(text.split_once("\"num_pkts_sent\"").unwrap().0, @r#"
         {
           "scenario": "story",
@@ -275,6 +372,24 @@ mod tests {
               }
             ]
           },
+          "queue_pairs": [
+            {
+              "node": "a",
+              "peer": "b",
+              "qpn": 2,
+              "time_ps": {
+                "sending": 0,
+                "timeout": 0,
+                "pfc_pause": 0,
+                "allowed_rate": 0,
+                "line_busy": 0,
+                "egress_pool": 0,
+                "pcie_read": 519524,
+                "waiting_for_ack": 0,
+                "idle": 0
+              }
+            }
+          ],
           "nodes": [
             {
               "node": "a",
@@ -284,11 +399,23 @@ mod tests {
                 "total_bytes_tx": 8308,
                 "total_bytes_rx": 126,
                 "rx_drops": 0,
+                "rx_lossless_drops": 0,
         "#);
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(read["nodes"][1]["node"], "b");
-        let port = json!({ "port": "b:a", "rate_bps": 400_000_000_000_u64, "ingress_peak_octets": { "0": 4_136 } });
+        let port = json!({
+            "port": "b:a",
+            "rate_bps": 400_000_000_000_u64,
+            "ingress_peak_octets": { "0": 4_136 },
+            "ingress_pool_octets": { "0": 3_600_000, "1": 400_000 },
+            "xoff_octets": { "0": 2_880_000, "1": 320_000 },
+            "xon_octets": { "0": 1_440_000, "1": 160_000 },
+            "pauses_requested": {},
+            "paused_ps": {},
+        });
         assert_eq!(read["nodes"][1]["ports"][0], port);
+        let time = read["queue_pairs"][0]["time_ps"].as_object().unwrap();
+        assert_eq!(time.values().map(|ps| ps.as_u64().unwrap()).sum::<u64>(), 519_524);
         assert_eq!(read["ledger"]["messages"], json!({ "entered": 1, "left": 1, "dropped": 0, "held": 0 }));
     }
 

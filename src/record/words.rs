@@ -6,20 +6,6 @@ use crate::base::{Octets, Span};
 use crate::trace::{Effect, Names, PacketKind, RuleEffect, Verdict};
 use crate::wire::Verb;
 
-/// A kind of packet, as protocol people write it.
-pub(super) const fn kind(kind: PacketKind) -> &'static str {
-    match kind {
-        PacketKind::Send => "SEND",
-        PacketKind::Write => "WRITE",
-        PacketKind::Ack => "ACK",
-        PacketKind::Nak => "NAK",
-        PacketKind::Cnp => "CNP",
-        PacketKind::Xoff => "XOFF",
-        PacketKind::Xon => "XON",
-        PacketKind::Other => "frame",
-    }
-}
-
 /// Whether the PSN of such a packet says anything.
 pub(super) const fn has_psn(kind: PacketKind) -> bool {
     kind.is_data() || matches!(kind, PacketKind::Ack | PacketKind::Nak)

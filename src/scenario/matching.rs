@@ -71,7 +71,7 @@ impl<'s> Scene<'s> {
         scene
     }
 
-    fn message_count(&self) -> u64 {
+    pub(super) fn message_count(&self) -> u64 {
         self.firsts.last().copied().unwrap_or(0)
     }
 

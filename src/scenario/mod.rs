@@ -20,6 +20,7 @@ mod congestion_catalogue;
 mod diagnostics;
 mod document;
 mod ends;
+pub mod expect;
 mod fan;
 mod faults;
 mod injection;
@@ -42,6 +43,7 @@ use crate::base::{Instant, Span};
 use attributes::Owner;
 use diagnostics::Report;
 use document::{Entry, Table};
+use expect::Expectation;
 use matching::Scene;
 use network::Network;
 use traffic::Traffic;
@@ -59,9 +61,6 @@ const NAME_MAX: usize = 64;
 /// `[run] until` when it is left out (timing rule 34).
 const UNTIL: Span = Span::from_secs(10);
 const SEED: u64 = 1;
-
-/// Parts of a scenario that a later version will understand.
-const LATER: &[&str] = &["expect"];
 
 /// A scenario that can run, and what its author may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,14 +116,16 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     }
     let mut root = Table::new(document.get_ref(), 0..0, "the scenario");
     let scenario = Scenario::read(&mut root, file_name, report);
-    let (until, records) = read_run(&mut root, report);
+    let run = read_run(&mut root, report);
+    let until = run.until;
     let network = Network::read(&mut root, report);
     let traffic = Traffic::read(&mut root, &network, until, report);
-    let faults = faults::read(&mut root, &Scene::new(&network, &traffic, until), report);
-    root.refuse_later(LATER, report);
+    let scene = Scene::new(&network, &traffic, until);
+    let faults = faults::read(&mut root, &scene, report);
+    let expectations = expect::read(&mut root, &scene, &faults, report);
     root.finish(|name| attributes::table_of(name, Owner::Scenario), report);
     check::all(&network, &traffic, report);
-    Some(assemble(scenario, until, records, network, traffic, faults))
+    Some(assemble(scenario, run, network, traffic, faults, expectations))
 }
 
 /// The table `[scenario]`.
@@ -175,18 +176,29 @@ fn stem(file_name: &str) -> String {
 }
 
 /// The table `[run]`.
-fn read_run(root: &mut Table<'_>, report: &mut Report) -> (Instant, Records) {
+/// What the table `[run]` says.
+struct RunSettings {
+    until: Instant,
+    allow_lossless_drops: bool,
+    records: Records,
+}
+
+fn read_run(root: &mut Table<'_>, report: &mut Report) -> RunSettings {
     let mut until = UNTIL;
+    let mut allow_lossless_drops = false;
     let mut settings = attributes::Settings::default();
     if let Some(mut table) = root.take("run").and_then(|entry| Table::read(&entry, "[run]", report)) {
         if let Some(entry) = table.take("until") {
             // If it is refused, no post is refused for coming after it.
             until = read_until(&entry, report).unwrap_or(Span::from_ps(u64::MAX));
         }
+        if let Some(entry) = table.take("allow_lossless_drops") {
+            allow_lossless_drops = values::boolean(&entry, report).unwrap_or(false);
+        }
         settings::apply_among(&components::RUN, &mut table, &mut settings, report);
         table.finish(|name| attributes::table_of(name, Owner::Scenario), report);
     }
-    (Instant::ZERO + until, settings.records)
+    RunSettings { until: Instant::ZERO + until, allow_lossless_drops, records: settings.records }
 }
 
 fn read_until(entry: &Entry<'_>, report: &mut Report) -> Option<Span> {
@@ -204,12 +216,13 @@ fn read_until(entry: &Entry<'_>, report: &mut Report) -> Option<Span> {
 
 fn assemble(
     scenario: Scenario,
-    until: Instant,
-    mut records: Records,
+    run: RunSettings,
     network: Network,
     traffic: Traffic,
     faults: Vec<FaultPlan>,
+    expectations: Vec<Expectation>,
 ) -> Plan {
+    let RunSettings { until, allow_lossless_drops, mut records } = run;
     let buffer_stats = network.nodes.iter().enumerate().filter(|(_, node)| node.settings.buffer_stats);
     records.net_buff_stats_nics = buffer_stats.map(|(index, _)| network::node_id(index)).collect();
     let (nics, switches, links) = network.into_plans(scenario.seed);
@@ -218,12 +231,14 @@ fn assemble(
         description: scenario.description,
         seed: scenario.seed,
         until,
+        allow_lossless_drops,
         nics,
         switches,
         links,
         queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),
         posts: traffic.posts,
         faults,
+        expectations,
         records,
     }
 }

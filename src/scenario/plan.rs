@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 
+use super::expect::Expectation;
 use super::network::ecmp_salt;
 use crate::base::{Class, Instant, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
-use crate::trace::{Names, NodeNames, PortNames};
+use crate::port::{IngressConfig, PerClass, Pools};
+use crate::trace::{IngressLimit, Limits, Names, NodeLimits, NodeNames, PortNames};
 use crate::wire::Verb;
 use crate::{link, nic, switch};
 
@@ -18,6 +20,8 @@ pub struct Plan {
     pub seed: u64,
     /// The run ends here at the latest; what is unfinished then fails it.
     pub until: Instant,
+    /// Drops on classes with PFC do not fail the run.
+    pub allow_lossless_drops: bool,
     /// Node ids 0, 1, …: NICs in file order.
     pub nics: Vec<NicPlan>,
     /// The node ids behind the NICs': switches in file order.
@@ -26,8 +30,10 @@ pub struct Plan {
     pub queue_pairs: Vec<QueuePairPlan>,
     /// In file order; message numbers follow it.
     pub posts: Vec<PostPlan>,
-    /// In file order; [`RuleId`]s follow it.
+    /// In file order; [`RuleId`](crate::base::RuleId)s follow it.
     pub faults: Vec<FaultPlan>,
+    /// What has to hold of the run, in file order.
+    pub expectations: Vec<Expectation>,
     /// Which records are written, and how often.
     pub records: Records,
 }
@@ -194,6 +200,20 @@ impl Plan {
         self.nics.len() + self.switches.len()
     }
 
+    /// Sizes and thresholds of the buffers, for those who write for people.
+    pub fn limits(&self) -> Limits {
+        let switches = self.switches.iter().map(|_| NodeLimits::default());
+        let mut nodes: Vec<_> = self.nics.iter().map(|nic| nic_limits(&nic.config)).chain(switches).collect();
+        for end in self.links.iter().flat_map(|link| &link.ends) {
+            let classes = match self.switch_at(end.node) {
+                Some(switch) => switch_ingress_limits(&switch.config),
+                None => nic_ingress_limits(&self.nics[end.node.index()].config.ingress),
+            };
+            nodes[end.node.index()].ports.push(classes);
+        }
+        Limits { nodes }
+    }
+
     /// The two ports of every link, its first end first.
     pub fn link_ends(&self) -> Vec<((NodeId, PortId), (NodeId, PortId))> {
         self.links.iter().map(|link| link.ends.map(|end| (end.node, end.port))).map(|[a, b]| (a, b)).collect()
@@ -203,4 +223,31 @@ impl Plan {
     pub fn message_count(&self) -> u64 {
         self.posts.iter().map(|post| u64::from(post.count)).sum()
     }
+}
+
+fn nic_ingress_limits(ingress: &IngressConfig) -> PerClass<Option<IngressLimit>> {
+    let mut classes = [None; Class::COUNT];
+    for (class, pool) in Pools::new(ingress.total, &ingress.shares).iter() {
+        let pfc = ingress.thresholds(class.index(), pool.size());
+        classes[class.index()] = Some(IngressLimit { pool: pool.size(), pfc });
+    }
+    classes
+}
+
+/// What one port of a switch may be charged, per class.
+fn switch_ingress_limits(config: &switch::Config) -> PerClass<Option<IngressLimit>> {
+    let pfc = &config.pfc;
+    std::array::from_fn(|class| {
+        let thresholds = pfc.enabled[class].then_some((pfc.xoff[class], pfc.xon[class]));
+        Some(IngressLimit { pool: pfc.xoff[class] + pfc.headroom[class], pfc: thresholds })
+    })
+}
+
+/// What a NIC has without its ports.
+fn nic_limits(config: &nic::Config) -> NodeLimits {
+    let mut egress = [None; Class::COUNT];
+    for (class, pool) in Pools::new(config.egress.total, &config.egress.shares).iter() {
+        egress[class.index()] = Some(pool.size());
+    }
+    NodeLimits { egress, ports: Vec::new() }
 }

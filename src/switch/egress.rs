@@ -86,7 +86,7 @@ impl Switch {
     fn queue(&mut self, port: PortId, queue: Queue, queued: Queued) {
         let packet = queued.packet;
         let waiting = self.sender(port).egress.push(queue, queued) as u32;
-        self.emit(EventKind::FrameQueued { port, queue, packet, waiting });
+        self.emit(EventKind::FrameQueued { port, queue, packet, qpn: None, waiting });
         self.ask_for_choice(port);
     }
 
@@ -126,7 +126,7 @@ impl Switch {
             }
         }
         self.schedule(self.now + rate.time_for(wire_len), Alarm::TransmitEnd(port));
-        self.emit(EventKind::TransmitStarted { port, queue, packet, wire_len, rate });
+        self.emit(EventKind::TransmitStarted { port, queue, packet, qpn: None, wire_len, rate });
         if let Queue::Class(class) = queue {
             self.tell_depth(port, class);
         }
@@ -153,6 +153,7 @@ impl Switch {
         let config = self.ports[port.index()].config;
         for (class, quanta) in pfc.classes() {
             if quanta == 0 {
+                self.emit(EventKind::ResumeReceived { port, class });
                 self.resume(port, class, true);
                 continue;
             }
@@ -178,5 +179,16 @@ impl Switch {
         let paused = self.now.since(pause.since);
         self.emit(EventKind::Resumed { port, class, paused, by_xon });
         self.ask_for_choice(port);
+    }
+    /// The run is over: pauses that last on count as far as they came.
+    pub(super) fn cut_pauses_off(&mut self) {
+        for port in (0..self.ports.len()).map(|index| PortId(index as u16)) {
+            for class in Class::all() {
+                if let Some(pause) = self.sender(port).received_pauses[class.index()] {
+                    let paused = self.now.since(pause.since);
+                    self.emit(EventKind::PauseCutOff { port, class, paused });
+                }
+            }
+        }
     }
 }

@@ -53,6 +53,9 @@ impl Switch {
         let arrived = Arrived { port, packet: headline(&frame, &look), wire_len, frame };
         match look {
             Ok(Look::Roce(peek)) => self.forward(arrived, &peek),
+            Ok(Look::Pfc(pfc)) if pfc.enabled == 0 => {
+                self.judge(&arrived, Verdict::Dropped(DropReason::PauseOfNoClass));
+            }
             Ok(Look::Pfc(pfc)) => {
                 self.judge(&arrived, Verdict::Processed);
                 self.obey(port, &pfc);
@@ -79,7 +82,8 @@ impl Switch {
         let charge = wire::buffer_charge(arrived.wire_len);
         self.check_pause(port, class, charge);
         if let Err(reason) = self.admit(port, class, charge) {
-            return self.judge(&arrived, Verdict::Dropped(reason));
+            self.judge(&arrived, Verdict::Dropped(reason));
+            return self.report_violation(port, arrived.packet, class, charge);
         }
         self.judge(&arrived, Verdict::Forwarded);
         let Arrived { packet, wire_len, frame, .. } = arrived;

@@ -65,6 +65,17 @@ impl Switch {
         Ok(())
     }
 
+    /// A frame was dropped for want of room: if its class has PFC, that should never have happened.
+    pub(super) fn report_violation(&mut self, port: PortId, packet: Headline, class: Class, charge: Octets) {
+        if !self.config.pfc.enabled[class.index()] {
+            return;
+        }
+        let lacks = |pool: &Pool| (pool.occupancy() + charge).saturating_sub(pool.size());
+        let missing = lacks(&self.account(port, class).held).max(lacks(&self.buffer));
+        let occupancy = self.account(port, class).occupancy();
+        self.emit(EventKind::LosslessViolated { port, packet, occupancy, missing });
+    }
+
     /// A frame has left the switch. At Xon or below, those who sent it may go on.
     pub(super) fn release(&mut self, port: PortId, class: Class, octets: Octets) {
         let xon = self.config.pfc.xon[class.index()];

@@ -50,6 +50,8 @@ pub enum Input {
     Frame { port: PortId, frame: Bytes, wire_len: Octets },
     /// The instant of [`Switch::next_wake`] has come.
     Wake,
+    /// The run is over: the switch says what only it can add up.
+    End,
 }
 
 /// What a switch has to say.
@@ -167,6 +169,7 @@ impl Switch {
                     self.ring(alarm);
                 }
             }
+            Input::End => self.cut_pauses_off(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Counters per node, derived from events and from nothing else.
 
-use super::{DropReason, Event, EventKind, PacketKind, Sink, Verdict};
+use super::{DropReason, Event, EventKind, PacketKind, PcieDirection, Sink, Verdict};
 use crate::base::{NodeId, Octets};
 use crate::wire::WireError;
 
@@ -40,6 +40,8 @@ counters! {
     total_bytes_rx,
     /// Frames dropped because their ingress pool was full, and nothing else.
     rx_drops,
+    /// Those among them whose class has PFC: lossless violations.
+    rx_lossless_drops,
     /// Packets of queue pairs that left the port: data, ACK, NAK, CNP.
     num_pkts_sent,
     /// Data packets sent.
@@ -94,6 +96,10 @@ counters! {
     rx_icrc_encapsulated,
     /// Frames that could not be read, other than for their ICRC.
     rx_malformed,
+    /// 802.3x pauses of the whole link, which are ignored.
+    rx_global_pause,
+    /// PFC frames that name no class.
+    rx_pfc_no_class,
     /// Frames for another address, or from a node that is not the queue pair's peer.
     rx_wrong_address,
     /// Acknowledgements of a kind that is not acted on.
@@ -103,8 +109,10 @@ counters! {
     /// Data packets that do not fit the message in progress.
     rx_invalid_request,
     pfcxoff_tx,
+    /// Pauses received, one per class that a frame names: as the rows of a record by class would count them.
     pfcxoff_rx,
     pfcxon_tx,
+    /// Resumes received, one per class that a frame names, needed or not.
     pfcxon_rx,
     /// Frames that a switch took in and queued at another port.
     pkts_forwarded,
@@ -116,6 +124,10 @@ counters! {
     rx_drops_no_route,
     /// Picoseconds during which the peer held a class of this node, all classes together.
     pfc_time_paused_ps,
+    /// Octets that crossed the PCIe link towards the host, overhead included; known at the end of the run.
+    pcie_to_host_octets,
+    /// The same from the host.
+    pcie_from_host_octets,
 }
 
 /// Counters of every node.
@@ -156,12 +168,23 @@ impl NodeCounters {
             EventKind::NakMade { .. } => self.num_seq_out_of_order += 1,
             EventKind::Rewound { .. } => self.num_rtx += 1,
             EventKind::TransportTimerExpired { .. } => self.num_rto += 1,
+            EventKind::Paused { .. } => self.pfcxoff_rx += 1,
+            EventKind::ResumeReceived { .. } => self.pfcxon_rx += 1,
+            EventKind::Resumed { paused, .. } | EventKind::PauseCutOff { paused, .. } => {
+                self.pfc_time_paused_ps += paused.ps();
+            }
+            EventKind::LosslessViolated { .. } => self.rx_lossless_drops += 1,
+            EventKind::PcieCarried { direction: PcieDirection::ToHost, carried, .. } => {
+                self.pcie_to_host_octets += carried.get();
+            }
+            EventKind::PcieCarried { direction: PcieDirection::FromHost, carried, .. } => {
+                self.pcie_from_host_octets += carried.get();
+            }
             EventKind::CongestionSeen { .. } => self.num_ce_recvd += 1,
             EventKind::CnpSuppressed { .. } => self.num_cnp_suppressed += 1,
             EventKind::CnpIgnored { .. } => self.num_cnp_ignored += 1,
             EventKind::EpisodeStarted { .. } => self.num_congestion_episodes += 1,
             EventKind::CeMarked { .. } => self.pkts_ecn_marked += 1,
-            EventKind::Resumed { paused, .. } => self.pfc_time_paused_ps += paused.ps(),
             EventKind::FrameSent { packet, wire_len, transmission, .. } => {
                 self.count_sent(packet.kind, *wire_len, *transmission);
             }
@@ -234,9 +257,8 @@ impl NodeCounters {
             PacketKind::Ack => self.num_acks_recvd += 1,
             PacketKind::Nak => self.num_nacks_recvd += 1,
             PacketKind::Cnp => self.num_cnp_recvd += 1,
-            PacketKind::Xoff => self.pfcxoff_rx += 1,
-            PacketKind::Xon => self.pfcxon_rx += 1,
-            PacketKind::Other => {}
+            // Counted by the class, as what they say is obeyed.
+            PacketKind::Xoff | PacketKind::Xon | PacketKind::Other => {}
         }
     }
 
@@ -254,6 +276,8 @@ impl NodeCounters {
             DropReason::InvalidRequest => self.rx_invalid_request += 1,
             DropReason::WrongAddress => self.rx_wrong_address += 1,
             DropReason::Malformed(WireError::BadIcrc { .. }) => self.rx_icrc_encapsulated += 1,
+            DropReason::Malformed(WireError::GlobalPause) => self.rx_global_pause += 1,
+            DropReason::PauseOfNoClass => self.rx_pfc_no_class += 1,
             DropReason::Malformed(_) => self.rx_malformed += 1,
         }
         self.num_rx_drops = self.num_rx_drops_no_qp_data

@@ -17,8 +17,9 @@ pub struct Event {
 }
 
 /// What happened. Fields are what a reader of the event log needs to follow the story without a second source.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, strum::IntoStaticStr, strum::VariantNames)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum EventKind {
     // The host and its messages.
     /// A work request was posted and the doorbell rung.
@@ -59,6 +60,9 @@ pub enum EventKind {
         queue: Queue,
         #[serde(flatten)]
         packet: Headline,
+        /// The queue pair of this node that sends it, if it is data.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        qpn: Option<Qpn>,
         waiting: u32,
     },
     /// The first bit of a frame went on the line.
@@ -68,6 +72,9 @@ pub enum EventKind {
         queue: Queue,
         #[serde(flatten)]
         packet: Headline,
+        /// The queue pair of this node that sends it, if it is data.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        qpn: Option<Qpn>,
         wire_len: Octets,
         #[serde(rename = "rate_bps")]
         rate: Rate,
@@ -110,6 +117,15 @@ pub enum EventKind {
         verdict: Verdict,
         #[serde(skip)]
         frame: Bytes,
+    },
+    /// A frame was dropped at a full ingress pool although its class has PFC: the pool, which held `occupancy`, lacked
+    /// `missing` octets to hold the frame.
+    LosslessViolated {
+        port: PortId,
+        #[serde(flatten)]
+        packet: Headline,
+        occupancy: Octets,
+        missing: Octets,
     },
     /// The PCIe transmit buffer accepted the write of a received packet; its ingress charge was released.
     HandedToHost { qpn: Qpn, psn: Psn, class: Class, payload: Octets, occupancy: Octets },
@@ -211,6 +227,50 @@ pub enum EventKind {
         paused: Span,
         by_xon: bool,
     },
+    /// The peer said that the class may send: a quanta of 0, whether or not it was paused.
+    ResumeReceived { port: PortId, class: Class },
+
+    // The end of a run: what only the node itself can add up.
+    /// The run ended while the peer paused the class; so far it was for so long.
+    PauseCutOff {
+        port: PortId,
+        class: Class,
+        #[serde(rename = "paused_ps")]
+        paused: Span,
+    },
+    /// What crossed the PCIe link in one direction, overhead included, and how full the buffers at its ends became.
+    PcieCarried {
+        direction: PcieDirection,
+        carried: Octets,
+        #[serde(rename = "rate_bps")]
+        rate: Rate,
+        /// Headers and data of the sending end's buffer. The NIC's is a limit, the host's only counts.
+        tx_header_peak: Octets,
+        tx_data_peak: Octets,
+        /// The receiving end's buffer frees a transfer in the instant it arrives, so this is its largest.
+        rx_header_peak: Octets,
+        rx_data_peak: Octets,
+    },
+}
+
+/// One of the two directions of the link between a NIC and its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PcieDirection {
+    /// Read requests and received data.
+    ToHost,
+    /// Payload to be sent.
+    FromHost,
+}
+
+impl EventKind {
+    /// Its name, as in the event log.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+
+    /// Every name there is.
+    pub const NAMES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 }
 
 /// What kind of packet a frame holds, as far as the emulator treats kinds apart.
@@ -235,6 +295,20 @@ impl PacketKind {
 
     pub const fn is_pfc(self) -> bool {
         matches!(self, Self::Xoff | Self::Xon)
+    }
+
+    /// As protocol people write it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Send => "SEND",
+            Self::Write => "WRITE",
+            Self::Ack => "ACK",
+            Self::Nak => "NAK",
+            Self::Cnp => "CNP",
+            Self::Xoff => "XOFF",
+            Self::Xon => "XON",
+            Self::Other => "frame",
+        }
     }
 }
 
@@ -277,11 +351,12 @@ impl Headline {
                 psn: roce.bth.psn,
                 payload: Octets::new(roce.payload.len() as u64),
             },
-            Packet::Pfc(pfc) => {
-                let (class, quanta) = pfc.classes().next().unwrap_or_default();
-                let kind = if quanta == 0 { PacketKind::Xon } else { PacketKind::Xoff };
-                Self { kind, class, ..Self::UNREADABLE }
-            }
+            // A frame may name several classes: it is shown as what it says of the lowest, and events tell of each.
+            Packet::Pfc(pfc) => match pfc.classes().next() {
+                Some((class, 0)) => Self { kind: PacketKind::Xon, class, ..Self::UNREADABLE },
+                Some((class, _)) => Self { kind: PacketKind::Xoff, class, ..Self::UNREADABLE },
+                None => Self::UNREADABLE,
+            },
         }
     }
 }
@@ -407,6 +482,8 @@ pub enum DropReason {
     InvalidRequest,
     /// An acknowledgement of a kind that this NIC does not act on.
     UnexpectedSyndrome,
+    /// A PFC frame that names no class: nothing to do.
+    PauseOfNoClass,
     /// For another Ethernet or IP address.
     WrongAddress,
     /// Not a frame this NIC can read; the reason is the parser's.
@@ -427,6 +504,7 @@ impl DropReason {
             Self::InvalidRequest => "out of order in its message".into(),
             Self::RemoteAccess => "outside registered memory".into(),
             Self::UnexpectedSyndrome => "acknowledgement of an unexpected kind".into(),
+            Self::PauseOfNoClass => "PFC frame that names no class".into(),
             Self::WrongAddress => "addressed to another node".into(),
             Self::Malformed(WireError::BadIcrc { .. }) => "bad ICRC".into(),
             Self::Malformed(error) => error.to_string(),

@@ -6,13 +6,16 @@
 mod counters;
 mod event;
 mod ledger;
+mod limits;
 mod names;
 
 pub use counters::{Counters, NodeCounters};
 pub use event::{
-    DropReason, Effect, Event, EventKind, Headline, LinkFate, PacketKind, Queue, RateCause, RuleEffect, Verdict,
+    DropReason, Effect, Event, EventKind, Headline, LinkFate, PacketKind, PcieDirection, Queue, RateCause, RuleEffect,
+    Verdict,
 };
 pub use ledger::{Account, Balance, Imbalance, Ledger};
+pub use limits::{EgressLimits, IngressLimit, Limits, NodeLimits};
 pub use names::{Names, NodeNames, PortNames};
 
 /// Something that listens to events.

@@ -1,0 +1,138 @@
+//! What is remembered of messages.
+
+use std::collections::BTreeMap;
+
+use super::watch::Finding;
+use super::{Measure, Messages, number, rate, when};
+use crate::base::{Instant, MessageId, NodeId, Qpn};
+use crate::record::{MessageRow, MessageStatus};
+use crate::scenario::Plan;
+use crate::trace::{Event, EventKind};
+
+#[derive(Debug)]
+pub(super) struct MessageWatch<'p> {
+    which: &'p Messages,
+    measures: &'p [Measure],
+    /// Messages that the plan posts.
+    count: u64,
+    rows: BTreeMap<MessageId, MessageRow>,
+    /// Which message a queue pair works on.
+    working: BTreeMap<(NodeId, Qpn), MessageId>,
+}
+
+impl<'p> MessageWatch<'p> {
+    pub(super) fn new(which: &'p Messages, measures: &'p [Measure], plan: &Plan) -> Self {
+        Self { which, measures, count: plan.message_count(), rows: BTreeMap::new(), working: BTreeMap::new() }
+    }
+
+    pub(super) fn hear(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::MessagePosted { message, peer, qpn, verb, bytes } if self.which.contain(message) => {
+                let row = MessageRow {
+                    message,
+                    node: event.node,
+                    peer,
+                    qpn,
+                    verb,
+                    bytes,
+                    posted: event.at,
+                    completed: None,
+                    delivered: None,
+                    packets: None,
+                    retransmissions: 0,
+                };
+                self.rows.insert(message, row);
+            }
+            EventKind::MessageStarted { message, qpn, .. } => {
+                self.working.insert((event.node, qpn), message);
+            }
+            EventKind::PacketNumbered { qpn, transmission, .. } if transmission > 1 => {
+                let message = self.working.get(&(event.node, qpn));
+                if let Some(row) = message.and_then(|message| self.rows.get_mut(message)) {
+                    row.retransmissions += 1;
+                }
+            }
+            EventKind::MessageDelivered { message, .. } => {
+                if let Some(row) = self.rows.get_mut(&message) {
+                    row.delivered = Some(event.at);
+                }
+            }
+            EventKind::MessageCompleted { message, .. } => {
+                if let Some(row) = self.rows.get_mut(&message) {
+                    row.completed = Some(event.at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn finish(self) -> Finding {
+        let expected: Vec<_> = self.measures.iter().map(|measure| measure.expected()).collect();
+        let expected = format!("{} {}", self.which, expected.join(", "));
+        let failing = self.rows.values().find_map(|row| {
+            let measure = self.measures.iter().find(|measure| !measure.holds(row))?;
+            Some((row, measure))
+        });
+        if let Some((row, measure)) = failing {
+            let got = format!("message {} {}", row.message, measure.got(row));
+            let at = row.completed.or(row.delivered).unwrap_or(row.posted);
+            return Finding { ok: false, expected, got, at: Some(at), node: Some(row.node) };
+        }
+        let wanted = match self.which {
+            Messages::All => self.count,
+            Messages::Ranges(ranges) => {
+                ranges.iter().map(|(first, last)| u64::from(last - first) + 1).max().unwrap_or(0)
+            }
+        };
+        let posted = self.rows.len() as u64;
+        let got = if posted < wanted { format!("only {posted} were posted") } else { "all of it".to_owned() };
+        Finding { ok: posted >= wanted, expected, got, at: None, node: None }
+    }
+}
+
+impl Measure {
+    fn expected(&self) -> String {
+        match self {
+            Self::Completed(bounds) => format!("completed {}", when(*bounds)),
+            Self::Delivered(bounds) => format!("delivered {}", when(*bounds)),
+            Self::Retransmissions(bounds) => format!("with {} retransmission(s)", bounds.text(number)),
+            Self::Goodput(bounds) => format!("with a goodput of {}", bounds.text(rate)),
+            Self::Status(status) => status_text(*status).to_owned(),
+        }
+    }
+
+    fn holds(&self, row: &MessageRow) -> bool {
+        match self {
+            Self::Completed(bounds) => row.completed.is_some_and(|at| bounds.hold(at.ps())),
+            Self::Delivered(bounds) => row.delivered.is_some_and(|at| bounds.hold(at.ps())),
+            Self::Retransmissions(bounds) => bounds.hold(row.retransmissions),
+            Self::Goodput(bounds) => row.goodput_bps().is_some_and(|bps| bounds.hold(bps)),
+            Self::Status(status) => row.status() == *status,
+        }
+    }
+
+    fn got(&self, row: &MessageRow) -> String {
+        let happened = |what: &str, at: Option<Instant>| match at {
+            Some(at) => format!("{what} at {at}"),
+            None => format!("not {what}"),
+        };
+        match self {
+            Self::Completed(_) => happened("completed", row.completed),
+            Self::Delivered(_) => happened("delivered", row.delivered),
+            Self::Retransmissions(_) => format!("with {}", row.retransmissions),
+            Self::Goodput(_) => match row.goodput_bps() {
+                Some(bps) => format!("with {}", rate(bps)),
+                None => "not completed".to_owned(),
+            },
+            Self::Status(_) => status_text(row.status()).to_owned(),
+        }
+    }
+}
+
+const fn status_text(status: MessageStatus) -> &'static str {
+    match status {
+        MessageStatus::Completed => "completed",
+        MessageStatus::Delivered => "delivered and not completed",
+        MessageStatus::Unfinished => "unfinished",
+    }
+}

@@ -1,0 +1,46 @@
+//! The fields that each event has in the event log, so that a slip in a scenario file is refused instead of never met.
+
+/// The fields by which a person recognises a packet.
+const PACKET: [&str; 5] = ["packet", "class", "dest_qpn", "psn", "payload_octets"];
+const QUEUE: [&str; 2] = ["queue", "queue_class"];
+
+/// Keys of an event besides `t_ps`, `node` and `event`. Lists are not among them: there is nothing to compare them with.
+pub(super) fn fields(event: &str) -> Vec<&'static str> {
+    let (own, shared): (&[&'static str], &[&[&'static str]]) = match event {
+        "message_posted" => (&["message", "peer", "qpn", "verb", "bytes"], &[]),
+        "message_started" => (&["message", "qpn", "first_psn", "packets"], &[]),
+        "message_delivered" => (&["message", "qpn", "bytes"], &[]),
+        "message_completed" => (&["message", "qpn"], &[]),
+        "generation_scheduled" => (&["runs_at_ps"], &[]),
+        "generation_stopped" => (&["class", "qpn", "occupancy_octets", "needed_octets"], &[]),
+        "generation_blocked_by_pcie" => (&["qpn"], &[]),
+        "segment_reserved" | "payload_discarded" | "handed_to_host" => {
+            (&["qpn", "psn", "payload_octets", "class", "occupancy_octets"], &[])
+        }
+        "payload_fetched" | "payload_written" => (&["qpn", "psn", "payload_octets"], &[]),
+        "packet_numbered" => (&["qpn", "psn", "transmission"], &[]),
+        "frame_queued" => (&["port", "waiting"], &[&QUEUE, &PACKET]),
+        "transmit_started" => (&["port", "wire_len_octets", "rate_bps"], &[&QUEUE, &PACKET]),
+        "frame_sent" => (&["port", "wire_len_octets", "transmission", "fate", "rule"], &[&PACKET]),
+        "frame_injected" => (&["port", "rule"], &[&PACKET]),
+        "egress_released" => (&["class", "octets", "occupancy_octets"], &[]),
+        "frame_received" => {
+            (&["port", "wire_len_octets", "occupancy_octets", "verdict", "reason", "error"], &[&PACKET])
+        }
+        "ack_held" => (&["qpn", "psn", "held"], &[]),
+        "ack_made" => (&["qpn", "psn", "msn"], &[]),
+        "nak_made" => (&["qpn", "expected", "got"], &[]),
+        "packets_retired" => (&["qpn", "up_to", "retired", "outstanding"], &[]),
+        "stale_ack_ignored" => (&["qpn", "psn"], &[]),
+        "rewound" => (&["qpn", "to", "packets"], &[]),
+        "transport_timer_expired" => (&["qpn", "oldest"], &[]),
+        "transport_timer_started" => (&["qpn", "expires_at_ps"], &[]),
+        "transport_timer_stopped" => (&["qpn"], &[]),
+        "pause_requested" => (&["port", "class", "quanta", "occupancy_octets", "refresh"], &[]),
+        "resume_requested" => (&["port", "class", "occupancy_octets"], &[]),
+        "paused" => (&["port", "class", "quanta", "duration_ps"], &[]),
+        "resumed" => (&["port", "class", "paused_ps", "by_xon"], &[]),
+        _ => (&[], &[]),
+    };
+    own.iter().chain(shared.iter().copied().flatten()).copied().collect()
+}
