@@ -25,6 +25,7 @@ mod fan;
 mod faults;
 mod injection;
 mod links;
+pub mod lumina;
 mod matching;
 mod network;
 mod per_class;
