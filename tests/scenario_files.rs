@@ -35,15 +35,18 @@ fn plan_with(beginning: &str) -> Plan {
     plan(&format!("{beginning}\n{REST}"))
 }
 
-/// A switch between the same two nodes.
+/// Two switches between the same two nodes.
 const REST_WITH_SWITCH: &str = r#"
 [nodes.a]
 [nodes.b]
 [switches.s]
+[switches.t]
 [[links]]
 ends = ["a", "s"]
 [[links]]
-ends = ["s", "b"]
+ends = ["s", "t"]
+[[links]]
+ends = ["t", "b"]
 [[posts]]
 from = "a"
 to = "b"
@@ -144,6 +147,7 @@ fn another_value(name: &str, unit: &str) -> &'static str {
         ("pfc_static_xoff_threshold" | "pool_allocation_vector", _) => "\"[0.7, 0.2, 0, 0, 0, 0, 0, 0]\"",
         ("num_down_links", _) => "1",
         ("rdma_control_packet_tc", _) => "0",
+        ("quanta_value", _) => "[7, 65534, 1, 2, 3, 4, 5, 6]",
         ("max_threshold", _) => "\"2MB\"",
         ("pfc_xon_threshold", _) => "\"400KB\"",
         ("pfc_xoff_threshold" | "pfc_headroom", _) => {

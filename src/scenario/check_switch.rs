@@ -33,7 +33,7 @@ pub(super) fn all(network: &Network, traffic: &Traffic, report: &mut Report) {
         check.pauses(report);
         check.room(largest, report);
         check.headroom(mtu, report);
-        check.total(report);
+        check.total(largest, report);
     }
 }
 
@@ -197,7 +197,7 @@ impl Check<'_> {
     }
 
     /// The limits of all ports, and what they share.
-    fn total(&self, report: &mut Report) {
+    fn total(&self, largest: Octets, report: &mut Report) {
         const SLOTS: [&str; 3] = [BUFFER, XOFF, HEADROOM];
         let config = &self.switch().config;
         let ports = self.network.nodes[self.node].ports.len() as u64;
@@ -205,7 +205,8 @@ impl Check<'_> {
             self.paused_classes().map(|class| (config.pfc.xoff[class] + config.pfc.headroom[class]).get()).sum();
         // Sizes were limited when they were read, and so was the number of ports.
         let need = per_port * ports;
-        if need > config.total_buffer.get() && self.are_sound(&SLOTS) {
+        let has_room_for_one = config.total_buffer + FRAMING >= largest;
+        if need > config.total_buffer.get() && has_room_for_one && self.are_sound(&SLOTS) {
             report.push(
                 Diagnostic::warning(
                     self.place(&SLOTS),
