@@ -69,7 +69,7 @@ fn pausing(input: &SummaryInput<'_>) -> Vec<String> {
         let IngressLimit { pool, pfc: Some((xoff, _)) } = limit else { continue };
         has_pfc = true;
         let peak = input.peaks.ingress(node, port, class);
-        let pauses = input.pressure.pauses_sent(node, port, class);
+        let pauses = input.pressure.sent(node, port, class).xoff;
         let whose = whose(input, node, port, class);
         if pauses > 0 {
             let (peak, xoff, pool) = (octets(peak), octets(xoff), octets(pool));
