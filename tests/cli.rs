@@ -129,7 +129,7 @@ fn outputs_have_the_rights_that_the_umask_leaves() {
 
 #[test]
 fn an_earlier_run_leaves_nothing_in_the_outputs_of_the_next() {
-    let ran = run_well(&mixed(), &["--events"]);
+    let ran = run_well(&mixed(), &["--events", "--queues"]);
     fs::write(ran.path("notes.txt"), "mine").unwrap();
     let first = ran.files();
     let scenario = ran.dir.path().join("scenario.toml");
@@ -139,8 +139,8 @@ fn an_earlier_run_leaves_nothing_in_the_outputs_of_the_next() {
     assert_eq!(code, 0, "{said}");
     let second = ran.files();
     let names: Vec<_> = second.keys().map(String::as_str).collect();
-    // No capture, no events; but what is not ours stays.
-    assert_eq!(names, ["messages.csv", "notes.txt", "summary.json"]);
+    // No capture, no events, no queues; but what is not ours stays.
+    assert_eq!(names, ["messages.csv", "notes.txt", "rates.csv", "summary.json"]);
     assert!(second["summary.json"] != first["summary.json"]);
 }
 

@@ -6,14 +6,15 @@ use std::thread;
 
 use common::{assert_same_files, is_root, mixed, one_write, run_as_ordinary_user, run_well, skip};
 
-const EVERYTHING: &[&str] = &["--events"];
+const EVERYTHING: &[&str] = &["--events", "--queues"];
 
 #[test]
 fn two_runs_leave_the_same_octets() {
     for scenario in [one_write("1MiB"), mixed()] {
         let [one, other] = [(), ()].map(|()| run_well(&scenario, EVERYTHING).files());
         let names: Vec<_> = one.keys().map(String::as_str).collect();
-        assert_eq!(names, ["capture.pcapng", "events.jsonl", "ladder.txt", "messages.csv", "summary.json"]);
+        let expected = "capture.pcapng events.jsonl ladder.txt messages.csv queues.csv rates.csv summary.json";
+        assert_eq!(names.join(" "), expected);
         assert!(one.values().all(|octets| !octets.is_empty()));
         assert_same_files("the second run", &one, &other);
     }
