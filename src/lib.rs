@@ -30,3 +30,8 @@ pub mod wire;
 pub mod workload;
 
 pub use facade::{Error, Run, Scenario};
+
+/// The README's Rust runs as written.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

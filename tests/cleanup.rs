@@ -5,14 +5,15 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use common::{PROGRAM, eventually, files_in, has, is_root, one_write, pair, post, queue_pair, scratch, skip};
-use nix::errno::Errno;
+use common::{
+    PROGRAM, eventually, files_in, has, is_root, namespaces_of_sockets, one_write, pair, post, queue_pair, scratch,
+    skip,
+};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -83,31 +84,8 @@ fn children(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default()
 }
 
-/// The network namespaces of a process's packet sockets, held open.
-fn namespaces_of_sockets(pid: i32) -> Vec<OwnedFd> {
-    const SIOCGSKNS: libc::c_ulong = 0x894c;
-    // SAFETY: these calls take numbers only, and return a new descriptor or -1.
-    let owned = |fd: libc::c_long| (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) });
-    // SAFETY: as above.
-    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) });
-    let process = process.unwrap_or_else(|| panic!("pidfd_open: {}", Errno::last()));
-    let mut found = Vec::new();
-    for entry in fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
-        let path = entry.unwrap().path();
-        let is_socket = fs::read_link(&path).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
-        let number = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<i32>().ok());
-        let Some(number) = number.filter(|_| is_socket) else { continue };
-        // SAFETY: as above; the copy of the socket is closed again before the process is killed.
-        let copy = owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) });
-        let copy = copy.unwrap_or_else(|| panic!("pidfd_getfd: {}", Errno::last()));
-        // SAFETY: this ioctl takes no argument, and returns a new descriptor or -1.
-        found.extend(owned(unsafe { libc::ioctl(copy.as_raw_fd(), SIOCGSKNS) }.into()));
-    }
-    found
-}
-
 /// The interfaces of a network namespace.
-fn interfaces_of(namespace: &OwnedFd) -> BTreeSet<String> {
+fn interfaces_of(namespace: &File) -> BTreeSet<String> {
     thread::scope(|scope| {
         let inside = scope.spawn(|| {
             setns(namespace, CloneFlags::CLONE_NEWNET).expect("may enter the namespace");

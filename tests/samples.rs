@@ -1,4 +1,4 @@
-//! The sample captures under pcaps/ are what the program makes of the scenarios beside them.
+//! What lies in the repository to be looked at is what the program makes of it, and is explained.
 
 mod common;
 
@@ -37,5 +37,15 @@ fn samples_are_small_and_explained() {
         assert!(fs::metadata(&sample).unwrap().len() < 100_000, "{} is large", sample.display());
         let name = sample.file_name().and_then(|name| name.to_str()).unwrap();
         assert!(explained.contains(name), "pcaps/README.md does not say what {name} shows");
+    }
+}
+
+#[test]
+fn every_scenario_is_in_the_list() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("netns");
+    let list = fs::read_to_string(dir.join("README.md")).unwrap();
+    for entry in fs::read_dir(&dir).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(!name.ends_with(".toml") || list.contains(&format!("]({name})")), "netns/README.md lacks {name}");
     }
 }

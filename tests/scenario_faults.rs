@@ -327,6 +327,10 @@ fn a_fault_has_to_say_where_and_what() {
     let twins =
         format!("{PAIR}{WAY}name = \"x\"\naction = \"drop\"\n«[[faults]]»\n{WAY}name = \"x\"\naction = \"drop\"");
     assert_refused(&twins, "two faults named `x`", "a name of its own");
+    let back = format!(
+        "{PAIR}{WAY}name = \"x\"\naction = \"down\"\n«[[faults]]»\n{WAY}name = \"x (back)\"\naction = \"drop\""
+    );
+    assert_refused(&back, "two faults named `x (back)`", "a name of its own");
 }
 
 #[test]

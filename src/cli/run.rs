@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -18,7 +18,7 @@ use crate::record::{
     self, Attribution, Capture, CaptureMode, Congestion, EventLog, Ladder, MessageTable, Peaks, Pressure, QueueTable,
     RateTable, SummaryInput,
 };
-use crate::scenario::{Plan, quantity};
+use crate::scenario::{self, Plan, quantity};
 use crate::trace::{Event, Names, Sink};
 
 /// Run a scenario: namespaces, veth pairs, frames, capture, summary.
@@ -39,6 +39,9 @@ pub struct Arguments {
     /// Give the namespaces names that `ip netns` shows while the run lasts (root only).
     #[arg(long)]
     named: bool,
+    /// Faults from a file with Lumina's `data-pkt-events`, added to the scenario's own.
+    #[arg(long, value_name = "FILE")]
+    lumina: Option<PathBuf>,
     /// Write events.jsonl: everything that happens.
     #[arg(long)]
     events: bool,
@@ -91,6 +94,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     plan.seed = arguments.seed.unwrap_or(plan.seed);
     plan.until = arguments.until.map_or(plan.until, |until| crate::base::Instant::ZERO + until);
     plan.allow_lossless_drops |= arguments.allow_lossless_drops;
+    if let Some(path) = &arguments.lumina {
+        apply_lumina(path, &mut plan)?;
+    }
     let names = plan.names();
     check_capture_ports(arguments, &names)?;
 
@@ -132,6 +138,14 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 #[expect(clippy::disallowed_methods, reason = "the slow-down on the terminal is real time; no result depends on it")]
 fn now() -> Instant {
     Instant::now()
+}
+
+/// Adds the faults of a Lumina file to the plan.
+fn apply_lumina(path: &Path, plan: &mut Plan) -> Result<(), Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::unreadable(path, &error))?;
+    let script = scenario::lumina::parse(&name, &text).and_then(|script| script.apply(plan));
+    script.map_err(|diagnostics| Failure::input(diagnostics.render(io::IsTerminal::is_terminal(&io::stderr()))))
 }
 
 fn check_capture_ports(arguments: &Arguments, names: &Names) -> Result<(), Failure> {
@@ -301,7 +315,7 @@ impl Records {
         })
     }
 
-    fn outputs_dir(&self) -> &std::path::Path {
+    fn outputs_dir(&self) -> &Path {
         &self.dir
     }
 

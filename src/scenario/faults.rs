@@ -112,15 +112,19 @@ pub(super) fn read(root: &mut Table<'_>, scene: &Scene<'_>, report: &mut Report)
             break;
         }
         let (name, read) = read_one(table, index, scene, report);
-        if let Some(first) = names.insert(name.clone(), span.clone()) {
+        let read = read.unwrap_or_default();
+        // A name that was refused with the rest of its fault is taken all the same.
+        let taken = read.iter().map(|fault| fault.name.clone());
+        for name in taken.chain(read.is_empty().then_some(name)) {
+            let Some(first) = names.insert(name.clone(), span.clone()) else { continue };
             report.push(
-                Diagnostic::error(span, format!("there are two faults named `{name}`"))
+                Diagnostic::error(span.clone(), format!("there are two faults named `{name}`"))
                     .label("the second one")
                     .help("give each a name of its own: results are told apart by it")
                     .related(first, "the first one"),
             );
         }
-        faults.extend(read.into_iter().flatten());
+        faults.extend(read);
     }
     faults
 }

@@ -20,6 +20,7 @@ mod document;
 pub mod expect;
 mod faults;
 mod injection;
+pub mod lumina;
 mod matching;
 mod network;
 mod plan;
@@ -109,7 +110,8 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     }
     let mut root = Table::new(document.get_ref(), 0..0, "the scenario");
     let scenario = Scenario::read(&mut root, file_name, report);
-    let (until, records) = read_run(&mut root, report);
+    let run = read_run(&mut root, report);
+    let until = run.until;
     let network = Network::read(&mut root, report);
     let traffic = Traffic::read(&mut root, &network, until, report);
     let scene = Scene::new(&network, &traffic, until);
@@ -118,7 +120,7 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     root.refuse_later(LATER, report);
     root.finish(|name| attributes::table_of(name, ""), report);
     check::all(&network, &traffic, report);
-    Some(assemble(scenario, until, records, network, traffic, faults, expectations))
+    Some(assemble(scenario, run, network, traffic, faults, expectations))
 }
 
 /// The table `[scenario]`.
@@ -169,18 +171,29 @@ fn stem(file_name: &str) -> String {
 }
 
 /// The table `[run]`.
-fn read_run(root: &mut Table<'_>, report: &mut Report) -> (Instant, Records) {
+/// What the table `[run]` says.
+struct RunSettings {
+    until: Instant,
+    allow_lossless_drops: bool,
+    records: Records,
+}
+
+fn read_run(root: &mut Table<'_>, report: &mut Report) -> RunSettings {
     let mut until = UNTIL;
+    let mut allow_lossless_drops = false;
     let mut settings = attributes::Settings::default();
     if let Some(mut table) = root.take("run").and_then(|entry| Table::read(&entry, "[run]", report)) {
         if let Some(entry) = table.take("until") {
             // If it is refused, no post is refused for coming after it.
             until = read_until(&entry, report).unwrap_or(Span::from_ps(u64::MAX));
         }
+        if let Some(entry) = table.take("allow_lossless_drops") {
+            allow_lossless_drops = values::boolean(&entry, report).unwrap_or(false);
+        }
         settings::apply_among(&components::RUN, &mut table, &mut settings, report);
         table.finish(|name| attributes::table_of(name, ""), report);
     }
-    (Instant::ZERO + until, settings.records)
+    RunSettings { until: Instant::ZERO + until, allow_lossless_drops, records: settings.records }
 }
 
 fn read_until(entry: &Entry<'_>, report: &mut Report) -> Option<Span> {
@@ -198,13 +211,13 @@ fn read_until(entry: &Entry<'_>, report: &mut Report) -> Option<Span> {
 
 fn assemble(
     scenario: Scenario,
-    until: Instant,
-    mut records: Records,
+    run: RunSettings,
     network: Network,
     traffic: Traffic,
     faults: Vec<FaultPlan>,
     expectations: Vec<Expectation>,
 ) -> Plan {
+    let RunSettings { until, allow_lossless_drops, mut records } = run;
     let buffer_stats = network.nodes.iter().enumerate().filter(|(_, node)| node.settings.buffer_stats);
     records.net_buff_stats_nics = buffer_stats.map(|(index, _)| network::node_id(index)).collect();
     let nics = network.nodes.into_iter().enumerate().map(|(index, node)| NicPlan {
@@ -217,7 +230,7 @@ fn assemble(
         description: scenario.description,
         seed: scenario.seed,
         until,
-        allow_lossless_drops: false,
+        allow_lossless_drops,
         nics: nics.collect(),
         switches: Vec::new(),
         links: network.links,

@@ -5,13 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -331,4 +333,29 @@ verb = "send"
 size = "100KB"
 "#,
     )
+}
+
+/// The network namespaces of a process's sockets, other than our own, held open; root only.
+pub fn namespaces_of_sockets(pid: i32) -> Vec<File> {
+    const SIOCGSKNS: libc::c_ulong = 0x894c;
+    // SAFETY: these calls take numbers only, and return a new descriptor or -1.
+    let owned = |fd: libc::c_long| (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) });
+    // SAFETY: as above.
+    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) });
+    let process = process.unwrap_or_else(|| panic!("pidfd_open: {}", Errno::last()));
+    let own = fs::metadata("/proc/self/ns/net").unwrap().ino();
+    let mut found = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
+        let path = entry.unwrap().path();
+        let is_socket = fs::read_link(&path).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
+        let number = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<i32>().ok());
+        let Some(number) = number.filter(|_| is_socket) else { continue };
+        // SAFETY: as above; the copy of the socket is closed again before the process is killed.
+        let copy = owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) });
+        let copy = copy.unwrap_or_else(|| panic!("pidfd_getfd: {}", Errno::last()));
+        // SAFETY: this ioctl takes no argument, and returns a new descriptor or -1.
+        let namespace = owned(unsafe { libc::ioctl(copy.as_raw_fd(), SIOCGSKNS) }.into()).map(File::from);
+        found.extend(namespace.filter(|file| file.metadata().unwrap().ino() != own));
+    }
+    found
 }

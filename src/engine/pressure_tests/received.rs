@@ -101,33 +101,9 @@ fn scenario(file_name: &str, text: &str) -> Plan {
     crate::scenario::parse(file_name, text).unwrap_or_else(|refused| panic!("{refused}")).plan
 }
 
-/// The frames of `netns/pfc-conformance.toml`: when, and what.
-fn conformance_frames() -> [(u64, Bytes); 9] {
-    let mut elsewhere = pause(0, 65_535).emit().to_vec();
-    elsewhere[5] = 2;
-    let mut global = pause(0, 65_535).emit().to_vec();
-    global[14..16].copy_from_slice(&[0, 1]);
-    let mut quanta = [0; Class::COUNT];
-    (quanta[0], quanta[1]) = (1_000, 2_000);
-    [
-        (2_000_000, PfcFrame { enabled: 0, ..pause(0, 65_535) }.emit()),
-        (3_000_000, elsewhere.into()),
-        (4_000_000, global.into()),
-        (5_000_000, PfcFrame { reserved: 0xff, ..pause(0, 10) }.emit()),
-        (6_000_000, pause(0, 65_535).emit()),
-        (7_000_000, pause(0, 65_535).emit()),
-        (8_000_000, pause(0, 0).emit()),
-        (10_000_000, PfcFrame { enabled: 0b11, quanta, ..pause(0, 0) }.emit()),
-        (15_000_000, pause(3, 1_000).emit()),
-    ]
-}
-
 #[test]
 fn the_conformance_scenario_obeys_what_it_should() {
-    let mut plan = scenario("pfc-conformance.toml", include_str!("../../../netns/pfc-conformance.toml"));
-    for (at, frame) in conformance_frames() {
-        inject(&mut plan, at, Span::ZERO, 1, frame);
-    }
+    let plan = scenario("pfc-conformance.toml", include_str!("../../../netns/pfc-conformance.toml"));
     let explained = explain(&plan);
     let a = explained.outcome.counters.node(A);
     assert_eq!((a.rx_pfc_no_class, a.rx_malformed, a.rx_global_pause), (1, 1, 1));
@@ -141,8 +117,7 @@ fn the_conformance_scenario_obeys_what_it_should() {
 
 #[test]
 fn a_storm_holds_its_class_and_the_victim_as_long_as_it_lasts() {
-    let mut plan = scenario("pause-storm.toml", include_str!("../../../netns/pause-storm.toml"));
-    inject(&mut plan, 5_000_000, Span::from_us(40), 25, pause(0, 65_535).emit());
+    let plan = scenario("pause-storm.toml", include_str!("../../../netns/pause-storm.toml"));
     let explained = explain(&plan);
     // The last XOFF comes at 5 + 24 x 40 us, and the pause that it starts runs out.
     assert_eq!(explained.paused(0), 24 * 40_000_000 + 83_984_800);

@@ -1,0 +1,90 @@
+//! A frame from somebody else on a wire: it never reaches the model, and it is never silent.
+
+#![expect(clippy::disallowed_methods, reason = "processes are waited for in real time")]
+
+mod common;
+
+use std::fs::{self, File};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+
+use common::{
+    PROGRAM, assert_same_files, eventually, files_in, is_root, namespaces_of_sockets, pair, post, queue_pair, run_well,
+    scratch, skip,
+};
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use pnet::datalink::{self, Channel};
+
+/// About a second of work.
+fn long() -> String {
+    pair(&format!("{}{}", queue_pair("q1"), post("q1", "a", "write", "64KiB", 400)))
+}
+
+/// Sends a broadcast on the pair from inside one of its namespaces.
+fn disturb(namespace: &File) {
+    thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            setns(namespace, CloneFlags::CLONE_NEWNET).expect("may enter the namespace");
+            let interfaces = datalink::interfaces();
+            let veth = interfaces.iter().find(|one| one.name == "a" || one.name == "b").expect("an end of the pair");
+            let Ok(Channel::Ethernet(mut sender, _)) = datalink::channel(veth, datalink::Config::default()) else {
+                panic!("no packet socket");
+            };
+            let mut frame = [0; 60];
+            frame[..14].copy_from_slice(&[255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 99, 0x88, 0xb5]);
+            sender.send_to(&frame, None).expect("an answer").expect("it was sent");
+        });
+        inside.join().expect("no panic inside");
+    });
+}
+
+/// A run that is held still in its middle, disturbed, and let go.
+fn disturbed(options: &[&str]) -> (tempfile::TempDir, Output) {
+    let dir = scratch();
+    fs::write(dir.path().join("long.toml"), long()).unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["run", "long.toml", "--out", "out", "--capture", "headers"]).args(options).current_dir(dir.path());
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("frames are captured", || {
+        files_in(&dir.path().join("out")).values().any(|octets| octets.len() > 20_000)
+    });
+    let pid = Pid::from_raw(child.id() as i32);
+    kill(pid, Signal::SIGSTOP).unwrap();
+    let status = format!("/proc/{pid}/status");
+    eventually("it stands still", || fs::read_to_string(&status).unwrap().contains("T (stopped)"));
+    disturb(&namespaces_of_sockets(pid.as_raw())[0]);
+    kill(pid, Signal::SIGCONT).unwrap();
+    eventually("it has ended", || child.try_wait().unwrap().is_some());
+    (dir, child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_foreign_frame_fails_the_run_unless_it_is_allowed() {
+    if !is_root() {
+        skip("needs root to send on somebody else's wire");
+        return;
+    }
+    let (dir, refused) = disturbed(&[]);
+    let said = String::from_utf8([refused.stdout, refused.stderr].concat()).unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(said.contains("1 foreign frame(s)") && said.contains("--allow-foreign"), "{said}");
+    // What it was, and where it came from.
+    assert!(said.contains("60 octets, ffffffffffff020000000063"), "{said}");
+    let summary = fs::read_to_string(dir.path().join("out/summary.json")).unwrap();
+    assert!(summary.contains("\"failed\"") && summary.contains("foreign"), "{summary}");
+
+    let (dir, allowed) = disturbed(&["--allow-foreign"]);
+    let said = String::from_utf8([allowed.stdout, allowed.stderr].concat()).unwrap();
+    assert_eq!(allowed.status.code(), Some(0), "{said}");
+    assert!(said.contains("1 foreign frame(s)"), "{said}");
+    // The model has not seen it.
+    let undisturbed = run_well(&long(), &["--capture", "headers", "--wires", "memory"]);
+    let mut files = files_in(&dir.path().join("out"));
+    let mut expected = undisturbed.files();
+    // The scenario has no name of its own: it is that of the file.
+    files.remove("summary.json");
+    expected.remove("summary.json");
+    assert_same_files("disturbed", &expected, &files);
+}
