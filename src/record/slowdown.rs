@@ -100,7 +100,7 @@ fn fairness(input: &SummaryInput<'_>) -> Option<String> {
     let largest: &Together = groups.iter().rev().max_by_key(|group| group.0.len())?;
     let ((min, max), jain) = (largest.spread()?, largest.jain_per_million()?);
     let count = counted(largest.0.len() as u64, "queue pair");
-    let index = decimal(jain, 1_000_000, 4);
+    let index = decimal(jain, 1_000_000, 6);
     let mut line =
         format!("  fairness of {count} active together: Jain's index {index}, {} to {} each", rate(min), rate(max));
     if groups.len() > 1 {
