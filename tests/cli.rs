@@ -97,7 +97,7 @@ fn the_summary_says_how_it_went() {
 fn quiet_says_nothing_on_success() {
     let ran = run_well(&one_write("1MiB"), &["--quiet"]);
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
-    assert_eq!(ran.files().len(), 4);
+    assert_eq!(ran.files().len(), 5);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn unfinished_work_is_exit_code_1_and_leaves_all_outputs() {
     let ran = run(&one_write("1MiB"), &["--until", "5us"]);
     ran.assert_code(1);
     assert!(ran.stdout.contains("FAILED") && ran.stdout.contains("unfinished"), "{}", ran.stdout);
-    assert_eq!(ran.files().len(), 4);
+    assert_eq!(ran.files().len(), 5);
     let message = ran.message();
     assert_eq!((message.completed_ps, message.status.as_str()), (None, "unfinished"));
     let summary = ran.summary();
@@ -411,7 +411,7 @@ fn a_full_standard_output_does_not_harm_the_files() {
         .status()
         .unwrap();
     assert_eq!(status.code(), Some(0));
-    assert_eq!(files_in(&dir.path().join("out/scenario")).len(), 4);
+    assert_eq!(files_in(&dir.path().join("out/scenario")).len(), 5);
 }
 
 // --- without rights ---
