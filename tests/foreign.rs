@@ -1,7 +1,5 @@
 //! A frame from somebody else on a wire: it never reaches the model, and it is never silent.
 
-#![expect(clippy::disallowed_methods, reason = "processes are waited for in real time")]
-
 mod common;
 
 use std::fs::{self, File};
