@@ -291,8 +291,8 @@ mod tests {
     #[test]
     fn a_mark_stands_at_the_frame_that_got_it() {
         use crate::trace::PacketKind::Write;
-        let frame = |ps, psn| story::sent(ps, story::B, Write, psn, 0);
-        let events = [story::marked(1_000, story::B), frame(2_000, 0), frame(3_000, 1)];
+        let frame = |ps, psn| story::sent(ps, B, Write, psn, 0);
+        let events = [story::marked(1_000, B), frame(2_000, 0), frame(3_000, 1)];
         let (_, packets) = read(&written(&events, CaptureMode::Headers, |_, _| true));
         assert!(packets[0].ends_with("wire_len=4154 t_ps=2000; CE set"), "{packets:?}");
         assert!(packets[1].ends_with("wire_len=4154 t_ps=3000"), "{packets:?}");
