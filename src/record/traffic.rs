@@ -1,5 +1,7 @@
 //! What every node sent and received, with whatever is worth a word.
 
+use std::cmp::Reverse;
+
 use super::digest::{columns, counted, grouped};
 use super::summary::SummaryInput;
 use crate::base::NodeId;
@@ -11,7 +13,7 @@ type Notable = (fn(&NodeCounters) -> u64, &'static str);
 /// So many nodes have a line each. Of more, those with something to say, the worst first.
 const EACH: usize = 10;
 
-/// The worst first: a node is as bad as its first.
+/// The worst first: a node is as bad as its first. Who causes others to wait stands before those who wait.
 const NOTABLE: [Notable; 25] = [
     (|c| c.rx_lossless_drops, "LOSSLESS VIOLATIONS"),
     (|c| c.rx_drops, "dropped at a full ingress pool"),
@@ -32,12 +34,12 @@ const NOTABLE: [Notable; 25] = [
     (|c| c.rx_remote_access, "outside registered memory"),
     (|c| c.rx_invalid_request, "out of order in their message"),
     (|c| c.rx_unexpected_syndrome, "acknowledgements of an unexpected kind"),
-    (|c| c.pfcxoff_rx, "XOFFs received"),
     (|c| c.pfcxoff_tx, "XOFFs sent"),
     (|c| c.pkts_ecn_marked, "CE marks"),
     (|c| c.num_cnp_ignored, "CNPs ignored"),
     (|c| c.num_cnp_suppressed, "CNPs held back"),
     (|c| c.num_cnp_sent, "CNPs sent"),
+    (|c| c.pfcxoff_rx, "XOFFs received"),
 ];
 
 /// A node, or several together.
@@ -71,9 +73,10 @@ pub(super) fn traffic(input: &SummaryInput<'_>) -> Vec<String> {
     columns(&rows.into_iter().map(cells).collect::<Vec<_>>())
 }
 
-/// The index of the worst that a node has to say; `None` if it has nothing.
-fn worst(counters: &NodeCounters) -> Option<usize> {
-    NOTABLE.iter().position(|(count, _)| count(counters) > 0)
+/// The index of the worst that a node has to say, and then how much of it, the most first. `None` if it has nothing.
+fn worst(counters: &NodeCounters) -> Option<(usize, Reverse<u64>)> {
+    let counts = NOTABLE.iter().map(|(count, _)| count(counters));
+    counts.enumerate().find(|(_, count)| *count > 0).map(|(index, count)| (index, Reverse(count)))
 }
 
 fn cells(row: Row) -> [String; 4] {
@@ -120,15 +123,16 @@ mod tests {
 
     #[test]
     fn of_many_with_something_to_say_the_worst_are_shown() {
-        // 64 nodes send a CNP each; two of them retransmit, and one of those lies behind the first ten.
+        // 64 nodes send a CNP each and one of them two; another retransmits. Both lie behind the first ten.
         let cnp = |node| story::sent(0, NodeId(node), PacketKind::Cnp, 0, 0);
-        let again = |node| story::sent(1, NodeId(node), PacketKind::Write, 0, 2);
-        let events: Vec<_> = (0..64).map(cnp).chain([again(5), again(60)]).collect();
+        let again = story::sent(1, NodeId(60), PacketKind::Write, 0, 2);
+        let events: Vec<_> = (0..64).map(cnp).chain([cnp(50), again]).collect();
         let text = traffic_of(64, &events);
         assert_eq!(text.lines().count(), EACH + 1);
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[0].starts_with("  n0 "), "{text}");
-        assert!(lines[9].starts_with("  n60 ") && lines[9].contains("retransmissions: 1, CNPs sent: 1"), "{text}");
+        assert!(lines[8].starts_with("  n50 ") && lines[8].ends_with("CNPs sent: 2"), "{text}");
+        assert!(lines[9].starts_with("  n60 ") && lines[9].ends_with("retransmissions: 1, CNPs sent: 1"), "{text}");
         assert!(lines[10].starts_with("  54 other nodes") && lines[10].ends_with("CNPs sent: 54"), "{text}");
     }
 
