@@ -14,6 +14,7 @@ use rocemu::wire::{MacAddr, Verb};
 use refusals::{assert_refused, assert_warned, parsed, refused, unmark};
 
 const PAIR: &str = include_str!("../netns/pair.toml");
+const SWITCHED: &str = include_str!("../netns/victim-flow.toml");
 const RICH: &str = include_str!("data/scenarios/rich.toml");
 /// The rest of a file whose beginning is tried.
 const REST: &str = r#"
@@ -839,6 +840,16 @@ const PIECES: &[&str] = &[
     "[0.9, 0.1, 0, 0, 0, 0, 0, 0]",
     "pool_allocation_vector",
     "egress_buffer",
+    "topology",
+    "star",
+    "nics",
+    "switches",
+    "switch",
+    "ecn",
+    "shift",
+    "\"n*\"",
+    "data_rate",
+    "\"auto\"",
 ];
 
 /// Replaces the octets between two places of `text` by `piece`.
@@ -872,10 +883,9 @@ proptest! {
 
     #[test]
     fn a_broken_file_has_an_answer(
-        rich in any::<bool>(),
+        text in prop::sample::select(&[PAIR, RICH, SWITCHED][..]),
         mutations in prop::collection::vec((any::<prop::sample::Index>(), 0..40_usize, 0..PIECES.len()), 1..6),
     ) {
-        let text = if rich { RICH } else { PAIR };
         answer(&mutations.into_iter().fold(text.to_owned(), |text, mutation| mutate(&text, mutation)));
     }
 }

@@ -86,20 +86,19 @@ fn join(network: &mut Network, ends: &Ends, delays: [Option<Span>; 2], rates: [O
     let delays = settle_delays(network, ends, delays);
     let link = network.links.len();
     let ports = ends.nodes.map(|node| network.nodes[node].ports.len());
-    for end in 0..2 {
-        let (own, other) = (ends.nodes[end], 1 - end);
+    for (end, (own, delay)) in ends.nodes.into_iter().zip(delays).enumerate() {
         let port = Port {
             link,
             from_end: end,
-            peer: ends.nodes[other],
-            peer_port: ports[other],
+            peer: ends.nodes[1 - end],
+            peer_port: ports[1 - end],
             data_rate: rate,
-            delay: delays[end],
+            delay,
             span: ends.spans[end].clone(),
         };
         if !network.is_switch(own) {
             let nic = &mut network.nodes[own].settings.nic;
-            (nic.data_rate, nic.delay) = (rate, delays[end]);
+            (nic.data_rate, nic.delay) = (rate, delay);
         }
         network.nodes[own].ports.push(port);
     }
