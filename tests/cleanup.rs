@@ -1,5 +1,7 @@
 //! However a run ends, it leaves no process, namespace, interface or half a file.
 
+#![expect(clippy::disallowed_methods, reason = "a signal is sent at moments of real time")]
+
 mod common;
 
 use std::collections::BTreeSet;
@@ -7,10 +9,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use common::{
-    PROGRAM, eventually, files_in, has, is_root, namespaces_of_sockets, one_write, pair, post, queue_pair, scratch,
-    skip,
+    PROGRAM, eventually, files_in, has, is_root, namespaces_of_sockets, one_write, open_files, pair, post, queue_pair,
+    scratch, skip,
 };
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
@@ -46,7 +49,8 @@ impl Endless {
         let mut this = Self { dir, child };
         eventually("frames are captured", || {
             assert!(this.child.try_wait().unwrap().is_none(), "it ended by itself");
-            files_in(&this.dir.path().join("out")).values().any(|octets| octets.len() > 1_000_000)
+            // The files have no names yet.
+            open_files(this.pid()).any(|octets| octets > 1_000_000)
         });
         this
     }
@@ -67,7 +71,7 @@ impl Endless {
     }
 
     fn outputs(&self) -> Vec<String> {
-        files_in(&self.dir.path().join("out")).into_keys().filter(|name| !name.starts_with('.')).collect()
+        files_in(&self.dir.path().join("out")).into_keys().collect()
     }
 }
 
@@ -107,7 +111,7 @@ fn kill_dash_nine_leaves_no_interface_process_or_output() {
         eventually("the pair is gone", || !has_pair(namespace));
     }
     assert_eq!(interfaces(), before);
-    assert_eq!(run.outputs(), [""; 0], "no file under its name");
+    assert_eq!(run.outputs(), [""; 0], "no file, under whatever name");
 }
 
 #[test]
@@ -220,13 +224,32 @@ fn names_are_gone_after_a_run() {
 #[test]
 fn names_are_gone_after_ctrl_c() {
     let Some(inside) = EmptyRun::new() else { return };
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let mut run = inside.start_named();
         let (names, records) = inside.left();
         assert_eq!((names.len(), records.len()), (2, 1), "{names:?} {records:?}");
         assert_eq!(run.end(signal), Some(130));
         assert_eq!(inside.left(), nothing());
         assert_eq!(files_in(&run.dir.path().join("out")).len(), 0);
+    }
+}
+
+#[test]
+fn regression_a_signal_at_any_moment_of_the_start_leaves_nothing() {
+    let Some(inside) = EmptyRun::new() else { return };
+    let dir = scratch();
+    fs::write(dir.path().join("endless.toml"), endless()).unwrap();
+    let enter = inside.enter(dir.path());
+    for (n, signal) in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().cycle().take(24).enumerate() {
+        let mut command = Command::new(&enter[0]);
+        command.args(&enter[1..]).args([PROGRAM, "run", "endless.toml", "--named", "--out", "out"]);
+        let mut run = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // From before there is a program to the middle of its run.
+        thread::sleep(Duration::from_millis(4 * n as u64));
+        kill(Pid::from_raw(run.id() as i32), signal).unwrap();
+        eventually("it has ended", || run.try_wait().unwrap().is_some());
+        assert_eq!(inside.left(), nothing(), "{signal} after {} ms", 4 * n);
+        assert_eq!(files_in(&dir.path().join("out")).len(), 0, "{signal} after {} ms", 4 * n);
     }
 }
 

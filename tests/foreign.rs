@@ -7,8 +7,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use common::{
-    PROGRAM, assert_same_files, eventually, files_in, is_root, namespaces_of_sockets, pair, post, queue_pair, run_well,
-    scratch, skip,
+    PROGRAM, assert_same_files, eventually, files_in, is_root, namespaces_of_sockets, open_files, pair, post,
+    queue_pair, run_well, scratch, skip,
 };
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
@@ -45,9 +45,7 @@ fn disturbed(options: &[&str]) -> (tempfile::TempDir, Output) {
     let mut command = Command::new(PROGRAM);
     command.args(["run", "long.toml", "--out", "out", "--capture", "headers"]).args(options).current_dir(dir.path());
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    eventually("frames are captured", || {
-        files_in(&dir.path().join("out")).values().any(|octets| octets.len() > 20_000)
-    });
+    eventually("frames are captured", || open_files(child.id() as i32).any(|octets| octets > 20_000));
     let pid = Pid::from_raw(child.id() as i32);
     kill(pid, Signal::SIGSTOP).unwrap();
     let status = format!("/proc/{pid}/status");

@@ -10,6 +10,7 @@ mod outputs;
 mod progress;
 mod run;
 mod show;
+mod signals;
 mod test;
 
 use std::io::{IsTerminal, Write};

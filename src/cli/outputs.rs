@@ -1,11 +1,14 @@
 //! The files of a run: whole or not at all.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::linkat;
+use tempfile::{NamedTempFile, TempPath};
 
 use super::Failure;
 
@@ -21,23 +24,37 @@ const ALL: [&str; 5] = [CAPTURE, MESSAGES, EVENTS, SUMMARY, LADDER];
 #[derive(Debug)]
 pub struct Outputs {
     dir: PathBuf,
-    finished: Vec<(&'static str, NamedTempFile)>,
+    finished: Vec<(&'static str, Hidden)>,
 }
 
-/// A file that is being written under another name, which the kernel or [`NamedTempFile`] removes if the run fails.
+/// A file that is being written and is not there yet.
 #[derive(Debug)]
 pub struct Output {
     name: &'static str,
-    file: NamedTempFile,
+    file: Hidden,
+}
+
+#[derive(Debug)]
+enum Hidden {
+    /// Without a name: whatever ends the process, the kernel takes the file away.
+    Unnamed(File),
+    /// Where the file system has no files without a name.
+    Named(NamedTempFile),
 }
 
 impl Write for Output {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.file.write(octets)
+        match &mut self.file {
+            Hidden::Unnamed(file) => file.write(octets),
+            Hidden::Named(file) => file.write(octets),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        match &mut self.file {
+            Hidden::Unnamed(file) => file.flush(),
+            Hidden::Named(file) => file.flush(),
+        }
     }
 }
 
@@ -50,13 +67,7 @@ impl Outputs {
 
     /// Opens a file that is not there before [`Outputs::publish`].
     pub fn open(&self, name: &'static str) -> Result<Output, Failure> {
-        let file = tempfile::Builder::new()
-            .prefix(".rocemu-")
-            .suffix(".tmp")
-            // As any program creates files; the umask takes its part.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(&self.dir)
-            .map_err(|error| Failure::unwritable(&self.dir.join(name), &error))?;
+        let file = Hidden::create(&self.dir).map_err(|error| Failure::unwritable(&self.dir.join(name), &error))?;
         Ok(Output { name, file })
     }
 
@@ -67,23 +78,62 @@ impl Outputs {
 
     /// Lets all complete files appear, and takes away what an earlier run has left in the directory.
     pub fn publish(self) -> Result<(), Failure> {
-        for name in ALL.into_iter().filter(|name| self.finished.iter().all(|(finished, _)| finished != name)) {
-            match fs::remove_file(self.dir.join(name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Failure::unwritable(&self.dir.join(name), &error));
-                }
+        let Self { dir, finished } = self;
+        let failed = |name: &str, error: &io::Error| Failure::unwritable(&dir.join(name), error);
+        // All that needs room in the directory comes first; to rename needs none.
+        let mut ready = Vec::new();
+        for (name, file) in finished {
+            ready.push((name, file.give_name(&dir, name).map_err(|error| failed(name, &error))?));
+        }
+        let kept: Vec<_> = ready.iter().map(|(name, _)| *name).collect();
+        for (name, path) in ready {
+            path.persist(dir.join(name)).map_err(|error| failed(name, &error.error))?;
+        }
+        for name in ALL.into_iter().filter(|name| !kept.contains(name)) {
+            match fs::remove_file(dir.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(name, &error)),
                 _ => {}
             }
-        }
-        for (name, file) in self.finished {
-            let path = self.dir.join(name);
-            let persisted: Result<File, _> = file.persist(&path);
-            persisted.map_err(|error| Failure::unwritable(&path, &error.error))?;
         }
         Ok(())
     }
 
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+}
+
+impl Hidden {
+    /// As any program creates files; the umask takes its part.
+    const MODE: u32 = 0o666;
+
+    fn create(dir: &Path) -> io::Result<Self> {
+        let unnamed = OpenOptions::new().write(true).mode(Self::MODE).custom_flags(libc::O_TMPFILE).open(dir);
+        match unnamed {
+            Ok(file) => Ok(Self::Unnamed(file)),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)) => {
+                let mut builder = tempfile::Builder::new();
+                builder.prefix(".rocemu-").suffix(".tmp").permissions(Permissions::from_mode(Self::MODE));
+                builder.tempfile_in(dir).map(Self::Named)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A path under which the file stands until it is renamed; dropped before that, it is removed.
+    fn give_name(self, dir: &Path, name: &str) -> io::Result<TempPath> {
+        match self {
+            Self::Named(file) => Ok(file.into_temp_path()),
+            Self::Unnamed(file) => {
+                let path = dir.join(format!(".rocemu-{}-{name}.tmp", std::process::id()));
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+                let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
+                linkat(AT_FDCWD, descriptor.as_str(), AT_FDCWD, &path, AtFlags::AT_SYMLINK_FOLLOW)?;
+                TempPath::try_from_path(path)
+            }
+        }
     }
 }

@@ -5,10 +5,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use super::outputs::{self, Output, Outputs};
 use super::progress::{Display, Shared};
+use super::signals::Signals;
 use super::{Failure, Status, WiresKind, read_plan, say};
 use crate::base::{NodeId, PortId, Span};
 use crate::engine::{Engine, ForeignFrames, MemoryWires, Outcome, RunError, Shortcoming, Wires};
@@ -93,14 +92,15 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let names = plan.names();
     check_capture_ports(arguments, &names)?;
 
-    // Before anything is written, and before this process has a second thread.
+    // Before anything is made that would be left behind, and before this process has a second thread.
+    let signals = Signals::hold();
     let mut wires = open_wires(arguments, &plan)?;
     let dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from("out").join(&plan.name));
     let mut outputs = Outputs::create(&dir)?;
     let mut records = Records::open(arguments, &plan, &names, &outputs)?;
 
     let start = now();
-    let outcome = run_watched(&plan, wires.as_mut(), &mut records)?;
+    let outcome = run_watched(&plan, wires.as_mut(), &mut records, signals)?;
     let wall = start.elapsed();
     drop(wires);
 
@@ -165,12 +165,17 @@ fn open_wires(arguments: &Arguments, plan: &Plan) -> Result<Box<dyn Wires>, Fail
     Ok(Box::new(wires))
 }
 
-/// Runs, while another thread shows the progress and listens to Ctrl-C.
-fn run_watched(plan: &Plan, wires: &mut dyn Wires, records: &mut Records) -> Result<Outcome, Failure> {
+/// Runs, while another thread shows the progress and listens to signals.
+fn run_watched(
+    plan: &Plan,
+    wires: &mut dyn Wires,
+    records: &mut Records,
+    signals: Signals,
+) -> Result<Outcome, Failure> {
     let shared = Shared::default();
     let (done, is_done) = tokio::sync::oneshot::channel::<()>();
     let result = std::thread::scope(|scope| {
-        scope.spawn(|| watch(&shared, is_done));
+        scope.spawn(|| watch(&shared, signals, is_done));
         let result = Engine::new(plan, wires).run(records, &mut |progress| match shared.update(progress) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -185,36 +190,29 @@ fn run_watched(plan: &Plan, wires: &mut dyn Wires, records: &mut Records) -> Res
     })
 }
 
-fn watch(shared: &Shared, mut is_done: tokio::sync::oneshot::Receiver<()>) {
+fn watch(shared: &Shared, signals: Signals, mut is_done: tokio::sync::oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else {
         tracing::warn!("no progress is shown and Ctrl-C ends the run at once: tokio could not start");
-        return;
+        return signals.let_through();
     };
     let mut display = Display::new();
     runtime.block_on(async {
         let mut ticks = tokio::time::interval(Display::TICK);
-        // Listeners that live as long as the loop: one made anew in each turn misses a signal that comes with a tick.
-        let mut interrupt = signal(SignalKind::interrupt()).ok();
-        let mut terminate = signal(SignalKind::terminate()).ok();
+        let mut signal = std::pin::pin!(signals.arrive());
+        let mut is_stopping = false;
         loop {
             tokio::select! {
                 _ = &mut is_done => return,
                 _ = ticks.tick() => display.tick(shared),
-                () = arrival(&mut interrupt) => shared.stop(),
-                () = arrival(&mut terminate) => shared.stop(),
+                () = &mut signal, if !is_stopping => {
+                    is_stopping = true;
+                    shared.stop();
+                }
             }
         }
     });
     display.finish();
-}
-
-/// Never, of a signal that cannot be listened to: that one ends the program at once.
-async fn arrival(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => _ = signal.recv().await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Foreign frames, if they fail the run.

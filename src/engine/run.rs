@@ -171,7 +171,11 @@ impl<'a> Engine<'a> {
         let mut inputs = 0_u32;
         let mut interrupted = false;
         while !self.is_over() {
-            let Some(moment) = self.next_moment().filter(|moment| moment.at <= self.plan.until) else { break };
+            let Some(moment) = self.next_moment() else { break };
+            if moment.at > self.plan.until {
+                self.now = self.plan.until;
+                break;
+            }
             self.now = moment.at;
             self.step(moment, sink)?;
             inputs = inputs.wrapping_add(1);

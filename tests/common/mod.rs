@@ -202,6 +202,13 @@ impl Event {
     }
 }
 
+/// The sizes of the regular files that a process has open.
+pub fn open_files(pid: i32) -> impl Iterator<Item = u64> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let files = descriptors.filter_map(|descriptor| fs::metadata(descriptor.path()).ok());
+    files.filter(fs::Metadata::is_file).map(|file| file.len())
+}
+
 /// Every file of a directory with its content.
 pub fn files_in(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let Ok(entries) = fs::read_dir(dir) else { return BTreeMap::new() };
