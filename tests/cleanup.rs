@@ -1,7 +1,5 @@
 //! However a run ends, it leaves no process, namespace, interface or half a file.
 
-#![expect(clippy::disallowed_methods, reason = "processes and kernels are waited for in real time")]
-
 mod common;
 
 use std::collections::BTreeSet;

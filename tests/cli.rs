@@ -1,7 +1,5 @@
 //! The command line: what it says, how it ends, and what it leaves in every way of ending.
 
-#![expect(clippy::disallowed_methods, reason = "processes are waited for in real time")]
-
 mod common;
 
 use std::fs;

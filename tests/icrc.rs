@@ -86,7 +86,7 @@ fn a_flipped_bit_is_found_wherever_it_is() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     for capture in captures {
-        let ends = said.lines().filter(|line| line.starts_with(&format!("{}: ", capture.display())));
-        assert!(ends.last().is_some_and(|end| end.contains(" 1 wrong")), "{}: {said}", capture.display());
+        let mut ends = said.lines().filter(|line| line.starts_with(&format!("{}: ", capture.display())));
+        assert!(ends.next_back().is_some_and(|end| end.contains(" 1 wrong")), "{}: {said}", capture.display());
     }
 }
