@@ -395,7 +395,9 @@ fn what_an_error_hides_is_not_concluded() {
 /// Runs a scenario on memory wires and says everything that fell short.
 fn shortcomings(file: &str, text: &str) -> Vec<String> {
     let parsed = scenario::parse(file, text).unwrap_or_else(|refused| panic!("{refused}"));
-    assert!(parsed.warnings.is_empty(), "{}", parsed.warnings);
+    // Too little headroom is what two of them are about.
+    let is_meant = |warning: &scenario::Diagnostic| warning.message.contains("headroom");
+    assert!(parsed.warnings.iter().all(is_meant), "{}", parsed.warnings);
     let plan = parsed.plan;
     let mut judge = Judge::new(&plan);
     let mut wires = MemoryWires::default();

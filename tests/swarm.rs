@@ -52,6 +52,8 @@ fn plan(seed: u64) -> Plan {
     }
     let mut plan = parse("swarm.toml", &text).unwrap_or_else(|errors| panic!("{errors}")).plan;
     plan.seed = seed;
+    // Ingress pools are drawn too small on purpose.
+    plan.allow_lossless_drops = true;
     let rate = draw.pick(&[10, 100, 400, 800]);
     for nic in &mut plan.nics {
         let config = &mut nic.config;
