@@ -3,21 +3,20 @@
 mod common;
 
 use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use common::{
-    PROGRAM, assert_same_files, eventually, files_in, is_root, namespaces_of_sockets, open_files, pair, post,
-    queue_pair, run_well, scratch, skip,
+    PROGRAM, assert_same_files, eventually, files_in, is_root, namespaces_of_sockets, pair, post, queue_pair, run_well,
+    scratch, skip,
 };
 use nix::sched::{CloneFlags, setns};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use pnet::datalink::{self, Channel};
 
-/// About a second of work.
+/// More than a pipe takes of its ladder.
 fn long() -> String {
-    pair(&format!("{}{}", queue_pair("q1"), post("q1", "a", "write", "64KiB", 400)))
+    pair(&format!("{}{}", queue_pair("q1"), post("q1", "a", "write", "64KiB", 200)))
 }
 
 /// Sends a broadcast on the pair from inside one of its namespaces.
@@ -38,22 +37,28 @@ fn disturb(namespace: &File) {
     });
 }
 
-/// A run that is held still in its middle, disturbed, and let go.
+/// A run that is disturbed in its middle: nobody reads the ladder that it prints, so it comes to a stand when the pipe is
+/// full, and goes on when somebody does.
 fn disturbed(options: &[&str]) -> (tempfile::TempDir, Output) {
     let dir = scratch();
     fs::write(dir.path().join("long.toml"), long()).unwrap();
     let mut command = Command::new(PROGRAM);
-    command.args(["run", "long.toml", "--out", "out", "--capture", "headers"]).args(options).current_dir(dir.path());
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    eventually("frames are captured", || open_files(child.id() as i32).any(|octets| octets > 20_000));
-    let pid = Pid::from_raw(child.id() as i32);
-    kill(pid, Signal::SIGSTOP).unwrap();
-    let status = format!("/proc/{pid}/status");
-    eventually("it stands still", || fs::read_to_string(&status).unwrap().contains("T (stopped)"));
-    disturb(&namespaces_of_sockets(pid.as_raw())[0]);
-    kill(pid, Signal::SIGCONT).unwrap();
-    eventually("it has ended", || child.try_wait().unwrap().is_some());
+    command.args(["run", "long.toml", "--out", "out", "--capture", "headers", "--ladder"]).args(options);
+    command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let pipe = child.stdout.as_ref().expect("a pipe");
+    eventually("the pipe is half full", || unread(pipe) > 32_768);
+    disturb(&namespaces_of_sockets(child.id() as i32)[0]);
     (dir, child.wait_with_output().unwrap())
+}
+
+/// Octets in a pipe, of at most 65,536.
+fn unread(pipe: &impl AsRawFd) -> i32 {
+    let mut octets = 0;
+    // SAFETY: the kernel writes one int to where this points.
+    let done = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut octets) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    octets
 }
 
 #[test]
