@@ -1,4 +1,5 @@
-//! Every attribute of the specification, one row each.
+//! The attributes of NICs and of the run, one row each. Those that only congestion control has are in
+//! `congestion_catalogue.rs`, those of switches in `switch_catalogue.rs`.
 //!
 //! A row is: table, our name, the specification's name, default, range, type and field, meaning.
 //!
@@ -6,16 +7,16 @@
 
 use super::attributes::{Attribute, Place, Slot};
 
-const ANY: (u64, u64) = (0, u64::MAX);
-const POSITIVE: (u64, u64) = (1, u64::MAX);
+pub(super) const ANY: (u64, u64) = (0, u64::MAX);
+pub(super) const POSITIVE: (u64, u64) = (1, u64::MAX);
 /// Sizes of buffers and frames: more is a slip of the unit, and sums of these stay far within 64 bits.
-const SIZE: (u64, u64) = (0, 1_000_000_000_000);
+pub(super) const SIZE: (u64, u64) = (0, 1_000_000_000_000);
 const PAYLOAD: (u64, u64) = (1, 9_216);
 const LANES: (u64, u64) = (1, 16);
 const ONE: (u64, u64) = (1, 1);
 
 /// An attribute of our own has no name in the specification.
-const fn seed(name: &'static str) -> Option<&'static str> {
+pub(super) const fn seed(name: &'static str) -> Option<&'static str> {
     if name.is_empty() { None } else { Some(name) }
 }
 
@@ -34,6 +35,7 @@ macro_rules! attributes {
         };
     )+};
 }
+pub(super) use attributes;
 
 attributes! { "nic", "":
     DATA_RATE "data_rate" "DataRate" = "\"400Gbps\"" in ANY, Rate nic.data_rate;
@@ -146,7 +148,7 @@ macro_rules! of_both_sides {
 of_both_sides! {
     LANE_BPS NIC_LANE_BPS HOST_LANE_BPS "lane_bps" "LaneBps" = "\"31.52Gbps\"" in ANY, Rate lane_bps;
         "Rate per lane at which a side sends; `nic_side` and `host_side` may differ."
-    LANE_COUNT NIC_LANE_COUNT HOST_LANE_COUNT "lane_count" "LaneCount" = "16" in LANES, Lanes lane_count;
+    LANE_COUNT NIC_LANE_COUNT HOST_LANE_COUNT "lane_count" "LaneCount" = "16" in LANES, Byte lane_count;
         "Lanes on which a side sends."
     RX_HEADER NIC_RX_HEADER HOST_RX_HEADER "rx_header_buffer_size" "RXHeaderBufferSize" = "\"16KB\"" in SIZE,
         Size rx_header_buffer;

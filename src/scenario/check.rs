@@ -4,12 +4,13 @@
 
 use std::ops::Range;
 
+use super::check_switch;
 use super::diagnostics::{Diagnostic, Report};
-use super::network::Network;
+use super::network::{Network, Port};
 use super::plan::QueuePairEnd;
 use super::traffic::{QueuePair, Traffic};
 use crate::base::{Class, Octets, Rate, Share, Span};
-use crate::nic::PcieSide;
+use crate::nic::{CongestionControl, PcieSide};
 use crate::port::{PerClass, Scheduling};
 use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, FRAMING};
 
@@ -18,22 +19,57 @@ const TRANSFER_OVERHEAD: u64 = 34;
 const TRANSFER_MAX: u64 = 512;
 
 pub(super) fn all(network: &Network, traffic: &Traffic, report: &mut Report) {
+    let received = largest_received(network, traffic);
     for node in 0..network.nodes.len() {
+        link(network, node, report);
+    }
+    for (node, received) in received.into_iter().enumerate() {
         let check = Check { network, node };
-        check.link(report);
         check.frame_size(report);
         check.weights(report);
         check.pauses(report);
-        check.pcie_buffers(report);
+        check.rates(report);
+        check.pcie_buffers(received, report);
         check.headroom(report);
     }
+    check_switch::all(network, traffic, report);
     for queue_pair in &traffic.queue_pairs {
         // An implicit connection carries data one way only.
         let senders: &[usize] = if queue_pair.plan.implicit { &[0] } else { &[0, 1] };
         for &sender in senders {
             classes(network, queue_pair, sender, report);
+            receivable(network, queue_pair, sender, report);
         }
     }
+}
+
+/// The MSS of the largest packets that each NIC may receive: those of its queue pairs' other ends, or as large as its
+/// own. `None` if that is not known.
+fn largest_received(network: &Network, traffic: &Traffic) -> Vec<Option<Octets>> {
+    let mut largest: Vec<Option<Option<Octets>>> = vec![None; network.nic_count];
+    let mss = |node: usize| network.are_sound(node, &["mss"]).then(|| network.nodes[node].settings.nic.mss);
+    for queue_pair in &traffic.queue_pairs {
+        let nodes = queue_pair.plan.ends.map(|end| end.node.index());
+        for [own, other] in [nodes, [nodes[1], nodes[0]]] {
+            let other = mss(other);
+            let known = largest[own].get_or_insert(other);
+            *known = known.zip(other).map(|(known, other)| known.max(other));
+        }
+    }
+    largest.into_iter().enumerate().map(|(node, largest)| largest.unwrap_or_else(|| mss(node))).collect()
+}
+
+/// Whoever uses a node without a link is refused; nobody may be using it yet.
+fn link(network: &Network, node: usize, report: &mut Report) {
+    if network.has_link(node) {
+        return;
+    }
+    let node = &network.nodes[node];
+    report.push(
+        Diagnostic::warning(node.key.clone(), format!("`{}` has no link", node.name))
+            .label("on its own")
+            .help("join it to another node under [[links]], or remove it"),
+    );
 }
 
 struct Check<'n> {
@@ -53,18 +89,6 @@ impl Check<'_> {
 
     fn are_sound(&self, slots: &[&str]) -> bool {
         self.network.are_sound(self.node, slots)
-    }
-
-    /// Whoever uses a node without a link is refused; nobody may be using it yet.
-    fn link(&self, report: &mut Report) {
-        let node = &self.network.nodes[self.node];
-        if !self.network.has_link(self.node) {
-            report.push(
-                Diagnostic::warning(node.key.clone(), format!("`{}` has no link", node.name))
-                    .label("on its own")
-                    .help("join it to another node under [[links]], or remove it"),
-            );
-        }
     }
 
     fn frame_size(&self, report: &mut Report) {
@@ -142,15 +166,37 @@ impl Check<'_> {
         }
     }
 
+    /// A floor above the line rate would speed up whom it should slow down.
+    fn rates(&self, report: &mut Report) {
+        let nic = self.nic();
+        let congestion = &nic.congestion;
+        let floors = [
+            ("dcqcn_paper.minimum_rate", congestion.dcqcn_paper.minimum_rate, CongestionControl::DcqcnPaper),
+            ("dcqcn_nvidia.rpg_min_rate", Some(congestion.dcqcn_nvidia.minimum_rate), CongestionControl::DcqcnNvidia),
+        ];
+        for (slot, floor, control) in floors {
+            let Some(floor) = floor.filter(|floor| *floor > nic.data_rate && congestion.control == control) else {
+                continue;
+            };
+            if self.are_sound(&[slot, "data_rate"]) {
+                let name = &self.network.nodes[self.node].name;
+                report.push(
+                    Diagnostic::error(
+                        self.place(&[slot]),
+                        format!("the floor of {floor} is above the data rate of `{name}`, {}", nic.data_rate),
+                    )
+                    .label("above the line rate")
+                    .help("a congested queue pair keeps at least this rate: write less than the data rate"),
+                );
+            }
+        }
+    }
+
     /// Each side holds at least one packet of what passes it (timing rule 32).
-    fn pcie_buffers(&self, report: &mut Report) {
+    fn pcie_buffers(&self, received: Option<Octets>, report: &mut Report) {
         let nic = self.nic();
         let sent = nic.mss;
-        let peer = self.network.peer(self.node);
-        let received = peer.map_or(sent, |peer| self.network.nodes[peer].settings.nic.mss);
-        if !self.are_sound(&["mss"]) || peer.is_some_and(|peer| !self.network.are_sound(peer, &["mss"])) {
-            return;
-        }
+        let Some(received) = received.filter(|_| self.are_sound(&["mss"])) else { return };
         let headers = |payload: Octets| TRANSFER_OVERHEAD * payload.get().div_ceil(TRANSFER_MAX).max(1);
         // A read request takes one header and as much of the data buffer as it has octets.
         let up = (Octets::new(headers(received)), received.max(nic.pcie.read_request_size));
@@ -193,12 +239,11 @@ impl Check<'_> {
             "mtu",
         ];
         let nic = self.nic();
-        let Some(peer) = self.network.peer(self.node) else { return };
+        let Some(port) = self.network.nodes[self.node].ports.first() else { return };
         if !self.are_sound(&SLOTS) {
             return;
         }
-        let both_ways = self.network.delay(self.node) + self.network.delay(peer);
-        let need = in_flight(nic.data_rate, both_ways).saturating_add(2 * nic.mtu.get());
+        let need = after_pause(self.network, port, nic.mtu);
         for class in Class::all().map(Class::index) {
             if !nic.ingress.pfc_enabled[class] || nic.ingress.shares[class].is_zero() {
                 continue;
@@ -220,6 +265,13 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// What still arrives at a port after it has asked for a pause: 2 × DataRate × Delay ÷ 8 + 2 × Mtu (model.md §1), with
+/// the delays of both directions.
+pub(super) fn after_pause(network: &Network, port: &Port, mtu: Octets) -> u64 {
+    let back = network.nodes[port.peer].ports[port.peer_port].delay;
+    in_flight(port.data_rate, port.delay + back).saturating_add(2 * mtu.get())
 }
 
 /// Octets on the line during `span`, rounded up.
@@ -281,6 +333,26 @@ fn classes(network: &Network, queue_pair: &QueuePair, sender: usize, report: &mu
             need.refuse(network, queue_pair, report);
         }
     }
+}
+
+/// What one end sends is no longer than the other end's Mtu allows.
+fn receivable(network: &Network, queue_pair: &QueuePair, sender: usize, report: &mut Report) {
+    let [from, to] = [sender, 1 - sender].map(|end| queue_pair.plan.ends[end].node.index());
+    let (mss, mtu) = (network.nodes[from].settings.nic.mss, network.nodes[to].settings.nic.mtu);
+    let are_sound = network.are_sound(from, &["mss", "mtu"]) && network.are_sound(to, &["mtu"]);
+    // A sender's own Mtu is checked where the sender is.
+    if mss + DATA_OVERHEAD < mtu || mss + DATA_OVERHEAD >= network.nodes[from].settings.nic.mtu || !are_sound {
+        return;
+    }
+    let [from_name, to_name] = [from, to].map(|node| &network.nodes[node].name);
+    report.push(
+        Diagnostic::error(
+            network.origin(to, &["mtu"]).unwrap_or_else(|| queue_pair.span.clone()),
+            format!("packets of `{from_name}` have {}, but `{to_name}` has an Mtu of {mtu}", mss + DATA_OVERHEAD),
+        )
+        .label("too small for what it receives")
+        .help(format!("give `{to_name}` a larger `mtu`, or `{from_name}` a smaller `mss`")),
+    );
 }
 
 impl Need<'_> {

@@ -2,6 +2,8 @@
 
 use super::attributes::Attribute;
 use super::catalogue::*;
+use super::congestion_catalogue::*;
+use super::switch_catalogue::*;
 
 /// A table of attributes. Its parts are tables in it.
 pub(super) struct Component {
@@ -9,8 +11,6 @@ pub(super) struct Component {
     pub names: &'static [&'static str],
     pub attributes: &'static [&'static Attribute],
     pub parts: &'static [&'static Component],
-    /// Attributes that a later version will understand.
-    pub later: &'static [&'static str],
 }
 
 const fn component(
@@ -18,12 +18,12 @@ const fn component(
     attributes: &'static [&'static Attribute],
     parts: &'static [&'static Component],
 ) -> Component {
-    Component { names, attributes, parts, later: &[] }
+    Component { names, attributes, parts }
 }
 
-pub(super) static NIC: Component = Component {
-    names: &["nic"],
-    attributes: &[
+pub(super) static NIC: Component = component(
+    &["nic"],
+    &[
         &DATA_RATE,
         &DELAY,
         &MTU,
@@ -33,6 +33,12 @@ pub(super) static NIC: Component = Component {
         &ACK_DELAY,
         &RETRANSMIT_TIMEOUT,
         &ENABLE_ECN,
+        &CONGESTION_CONTROL,
+        &RATE_APPLICATION,
+        &CNP_GENERATION,
+        &CNP_REACTION,
+        &CNP_INTERVAL,
+        &NP_DELAY,
         &DATA_TC,
         &CONTROL_TC,
         &PAD_TO_MODEL,
@@ -40,7 +46,10 @@ pub(super) static NIC: Component = Component {
         &ENABLE_BUFFER_STATS,
         &NUM_DOWN_LINKS,
     ],
-    parts: &[
+    &[
+        &ECN,
+        &PAPER,
+        &NVIDIA,
         &EGRESS,
         &INGRESS,
         &PCIE,
@@ -49,11 +58,87 @@ pub(super) static NIC: Component = Component {
         &NETWORK_INTERFACE,
         &UPLINK_INTERFACE,
         &MEDIUM,
-        &ECN,
         &APPLICATION,
     ],
-    later: ECN_LATER,
-};
+);
+
+pub(super) static ECN: Component = component(
+    &["ecn", "ECNHandler"],
+    &[
+        &ENABLE_ECN,
+        &MINIMUM_RATE,
+        &FAST_RECOVERY,
+        &INITIAL_TARGET,
+        &INCREASE_STEPS,
+        &CONTROL_INTERVAL,
+        &PROBABILITY_WEIGHT,
+        &LOOPS_PER_INCREASE,
+        &INITIAL_ESTIMATE,
+        &RESET_ESTIMATE,
+    ],
+    &[],
+);
+
+pub(super) static PAPER: Component = component(
+    &["dcqcn_paper"],
+    &[
+        &PAPER_GAIN,
+        &PAPER_ALPHA,
+        &PAPER_ALPHA_TIMER,
+        &PAPER_INCREASE_TIMER,
+        &PAPER_BYTES,
+        &PAPER_STEPS,
+        &PAPER_ADDITIVE,
+        &PAPER_HYPER,
+        &PAPER_MINIMUM,
+    ],
+    &[],
+);
+
+pub(super) static NVIDIA: Component = component(
+    &["dcqcn_nvidia"],
+    &[
+        &NVIDIA_GAIN,
+        &NVIDIA_PERIOD,
+        &NVIDIA_ALPHA,
+        &NVIDIA_WINDOW,
+        &NVIDIA_FIRST,
+        &NVIDIA_LEAST,
+        &NVIDIA_GD,
+        &NVIDIA_MINIMUM,
+        &NVIDIA_MAXIMUM,
+        &NVIDIA_TIMER,
+        &NVIDIA_STEPS,
+        &NVIDIA_ADDITIVE,
+        &NVIDIA_HYPER,
+        &NVIDIA_CLAMP,
+        &NVIDIA_CLAMP_AFTER,
+    ],
+    &[],
+);
+
+pub(super) static SWITCH: Component = component(
+    &["switch"],
+    &[
+        &SWITCH_RATE,
+        &SWITCH_DELAY,
+        &SWITCH_BUFFER,
+        &SWITCH_SCHEDULING,
+        &SWITCH_WEIGHTS,
+        &SWITCH_PFC,
+        &SWITCH_QUANTA,
+        &SWITCH_XOFF,
+        &SWITCH_XON,
+        &SWITCH_HEADROOM,
+        &SWITCH_SEED,
+        &SWITCH_SALT,
+        &SWITCH_PAD,
+    ],
+    &[&MARKING],
+);
+
+pub(super) static MARKING: Component =
+    component(&["ecn"], &[&MARK_ENABLE, &MARK_MIN, &MARK_MAX, &MARK_PROBABILITY, &MARK_WEIGHT], &[]);
 
 pub(super) static EGRESS: Component = component(
     &["egress_buffer", "EgressBufferManager"],
@@ -122,17 +207,3 @@ static UPLINK_INTERFACE: Component = component(&["UplinkNetworkInterface"], &[&D
 static MEDIUM: Component = component(&["TransmissionMedium"], &[&DELAY], &[]);
 
 static APPLICATION: Component = component(&["RdmaApplication"], &[&DATA_TC, &CONTROL_TC], &[]);
-
-static ECN: Component = Component { names: &["ECNHandler"], attributes: &[&ENABLE_ECN], parts: &[], later: ECN_LATER };
-
-/// The rate loop's own attributes (congestion.md §4.1).
-#[rustfmt::skip]
-const ECN_LATER: &[&str] = &[
-    "minimum_rate_percentage", "MinimumRatePercentage",
-    "fast_recovery_attempt", "FastRecoveryAttempt",
-    "initial_target_rate_percentage", "InitialTargetRatePercentage",
-    "number_active_increase_steps", "NumberActiveIncreaseSteps",
-    "control_interval_duration_ns", "ControlIntervalDurationNs",
-    "congestion_probability_weight", "CongestionProbabilityWeight",
-    "num_of_control_loops_per_increase", "NumOfControlLoopsPerIncrease",
-];

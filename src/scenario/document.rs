@@ -81,19 +81,6 @@ impl<'d> Table<'d> {
         found
     }
 
-    /// Refuses keys that a later version will understand, instead of calling them unknown.
-    pub(super) fn refuse_later(&mut self, names: &[&'static str], report: &mut Report) {
-        for name in names {
-            if let Some(entry) = self.take_alias(name) {
-                report.push(
-                    Diagnostic::error(entry.key, format!("`{name}` is not supported by this version yet"))
-                        .label("not supported yet")
-                        .help("remove it; the rest of the file can run without it"),
-                );
-            }
-        }
-    }
-
     /// All entries in the order of the file, for tables whose keys are names.
     pub(super) fn entries(&self) -> Vec<Entry<'d>> {
         let mut all: Vec<_> =

@@ -14,24 +14,34 @@
 mod attributes;
 mod catalogue;
 mod check;
+mod check_switch;
 mod components;
+mod congestion_catalogue;
 mod diagnostics;
 mod document;
+mod ends;
 pub mod expect;
+mod fan;
 mod faults;
 mod injection;
+mod links;
 pub mod lumina;
 mod matching;
 mod network;
+mod per_class;
 mod plan;
 pub mod quantity;
+mod routes;
 mod settings;
+mod switch_catalogue;
+mod topology;
 mod traffic;
 mod values;
 
 use toml::de::DeTable;
 
 use crate::base::{Instant, Span};
+use attributes::Owner;
 use diagnostics::Report;
 use document::{Entry, Table};
 use expect::Expectation;
@@ -52,9 +62,6 @@ const NAME_MAX: usize = 64;
 /// `[run] until` when it is left out (timing rule 34).
 const UNTIL: Span = Span::from_secs(10);
 const SEED: u64 = 1;
-
-/// Parts of a scenario that a later version will understand.
-const LATER: &[&str] = &["switches"];
 
 /// A scenario that can run, and what its author may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,8 +124,7 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     let scene = Scene::new(&network, &traffic, until);
     let faults = faults::read(&mut root, &scene, report);
     let expectations = expect::read(&mut root, &scene, &faults, report);
-    root.refuse_later(LATER, report);
-    root.finish(|name| attributes::table_of(name, ""), report);
+    root.finish(|name| attributes::table_of(name, Owner::Scenario), report);
     check::all(&network, &traffic, report);
     Some(assemble(scenario, run, network, traffic, faults, expectations))
 }
@@ -191,7 +197,7 @@ fn read_run(root: &mut Table<'_>, report: &mut Report) -> RunSettings {
             allow_lossless_drops = values::boolean(&entry, report).unwrap_or(false);
         }
         settings::apply_among(&components::RUN, &mut table, &mut settings, report);
-        table.finish(|name| attributes::table_of(name, ""), report);
+        table.finish(|name| attributes::table_of(name, Owner::Scenario), report);
     }
     RunSettings { until: Instant::ZERO + until, allow_lossless_drops, records: settings.records }
 }
@@ -220,20 +226,16 @@ fn assemble(
     let RunSettings { until, allow_lossless_drops, mut records } = run;
     let buffer_stats = network.nodes.iter().enumerate().filter(|(_, node)| node.settings.buffer_stats);
     records.net_buff_stats_nics = buffer_stats.map(|(index, _)| network::node_id(index)).collect();
-    let nics = network.nodes.into_iter().enumerate().map(|(index, node)| NicPlan {
-        name: node.name,
-        address: network::address(index),
-        config: node.settings.nic,
-    });
+    let (nics, switches, links) = network.into_plans(scenario.seed);
     Plan {
         name: scenario.name,
         description: scenario.description,
         seed: scenario.seed,
         until,
         allow_lossless_drops,
-        nics: nics.collect(),
-        switches: Vec::new(),
-        links: network.links,
+        nics,
+        switches,
+        links,
         queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),
         posts: traffic.posts,
         faults,

@@ -1,20 +1,22 @@
-//! Nodes and links: who there is, with which attributes, and who is joined to whom.
+//! Nodes: who there is, with which attributes, and who can reach whom.
 
 use core::net::Ipv4Addr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use toml::de::DeValue;
-
-use super::attributes::{self, Settings};
-use super::components;
+use super::attributes::{self, Owner, Settings};
+use super::components::{self, Component};
 use super::diagnostics::{Diagnostic, Report};
-use super::document::{Entry, Table, kind, nearest, shortened, tables};
+use super::document::{Entry, Table, nearest, shortened};
+use super::links;
+use super::routes::Ways;
 use super::settings::{Origins, apply};
+use super::topology::Expansion;
 use super::values;
-use crate::base::{NodeId, PortId, Span};
+use crate::base::{NodeId, PortId, Rate, Rng, Span};
 use crate::nic::Address;
-use crate::scenario::{LinkEnd, LinkPlan};
+use crate::scenario::{LinkPlan, NicPlan, SwitchPlan};
+use crate::switch::PortConfig;
 use crate::wire::MacAddr;
 
 /// As many as IPv4 addresses 10.0.H.L have numbers, without the last.
@@ -23,24 +25,44 @@ pub(super) const NODES_MAX: usize = 65_534;
 const NODE_NAME_MAX: usize = 15;
 
 pub(super) struct Network {
-    /// In file order; the index is the node's id.
+    /// NICs, then switches, each in file order; the index is the node's id.
     pub nodes: Vec<Node>,
+    pub nic_count: usize,
     pub links: Vec<LinkPlan>,
     /// Some link could not be read: whether two nodes are joined is not known then.
-    links_refused: bool,
-    /// Where the values of `[nic]` stand.
-    defaults: Origins,
+    pub(super) links_refused: bool,
+    pub(super) ways: Ways,
+    /// Where the values of `[nic]` and `[switch]` stand.
+    nic_defaults: Origins,
+    switch_defaults: Origins,
     by_name: BTreeMap<String, usize>,
 }
 
 pub(super) struct Node {
     pub name: String,
-    /// Where the file mentions it first.
+    /// Where the file mentions it first, or the topology that makes it.
     pub key: Range<usize>,
+    /// Its NIC's or its switch's.
     pub settings: Settings,
     origins: Origins,
-    /// Index of its link, and where the link names it.
-    link: Option<(usize, Range<usize>)>,
+    /// In the order of the links; a NIC has at most one.
+    pub ports: Vec<Port>,
+}
+
+/// One end of a link, seen from its node.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    /// Index into [`Network::links`].
+    pub link: usize,
+    pub from_end: usize,
+    pub peer: usize,
+    pub peer_port: usize,
+    /// The lower one of both ends'.
+    pub data_rate: Rate,
+    /// Of what this end sends.
+    pub delay: Span,
+    /// Where the link names the node.
+    pub span: Range<usize>,
 }
 
 /// Two different nodes, and where the file names them.
@@ -50,157 +72,130 @@ pub(super) struct Ends {
     pub span: Range<usize>,
 }
 
+/// What tells NICs from switches when nodes are read.
+struct Kind {
+    /// The table of nodes, and what one of them is called.
+    table: &'static str,
+    what: &'static str,
+    component: &'static Component,
+}
+
+const NICS: Kind = Kind { table: "nodes", what: "a node", component: &components::NIC };
+const SWITCHES: Kind = Kind { table: "switches", what: "a switch", component: &components::SWITCH };
+
 impl Network {
     pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Self {
-        let mut settings = Settings::default();
-        let nic = root.take("nic").and_then(|entry| Table::read(&entry, "[nic]", report));
-        let defaults = nic.map(|table| apply(&components::NIC, table, "", &mut settings, report)).unwrap_or_default();
-        let mut network =
-            Self { nodes: Vec::new(), links: Vec::new(), links_refused: false, defaults, by_name: BTreeMap::new() };
-        network.read_nodes(root, &settings, report);
-        let links = root.take("links").map(|entry| tables(&entry, report)).unwrap_or_default();
-        for table in links {
-            if network.read_link(table, report).is_none() {
-                network.links_refused = true;
-            }
-        }
+        let (nic_settings, nic_defaults) = defaults(root, &NICS, Owner::Nics, report);
+        let (switch_settings, switch_defaults) = defaults(root, &SWITCHES, Owner::Switches, report);
+        let mut network = Self {
+            nodes: Vec::new(),
+            nic_count: 0,
+            links: Vec::new(),
+            links_refused: false,
+            ways: Ways::default(),
+            nic_defaults,
+            switch_defaults,
+            by_name: BTreeMap::new(),
+        };
+        let expansion = Expansion::read(root, report);
+        network.read_nodes(root, &expansion, &nic_settings, report);
+        network.read_switches(root, &expansion, &switch_settings, report);
+        links::read(&mut network, root, &expansion, report);
+        network.ways = Ways::find(&network, report);
         network
     }
 
-    fn read_nodes(&mut self, root: &mut Table<'_>, settings: &Settings, report: &mut Report) {
+    fn read_nodes(&mut self, root: &mut Table<'_>, expansion: &Expansion, settings: &Settings, report: &mut Report) {
         let help = "name at least one node, for example [nodes.a]";
-        let Some(entry) = root.require("nodes", help, report) else { return };
-        let Some(table) = Table::read(&entry, "[nodes.NAME]", report) else { return };
-        let entries = table.entries();
-        if entries.is_empty() {
-            report.push(Diagnostic::error(entry.key, "the scenario has no node").label("nobody").help(help));
+        let is_made = !expansion.nics.is_empty();
+        let entry = if is_made { root.take("nodes") } else { root.require("nodes", help, report) };
+        let mut entries = Vec::new();
+        if let Some(entry) = entry
+            && let Some(table) = Table::read(&entry, "[nodes.NAME]", report)
+        {
+            entries = table.entries();
+            if entries.is_empty() && !is_made {
+                report.push(Diagnostic::error(entry.key, "the scenario has no node").label("nobody").help(help));
+            }
         }
-        if let Some(first) = entries.get(NODES_MAX) {
-            report.push(
-                Diagnostic::error(first.key.clone(), format!("the scenario has more than {NODES_MAX} nodes"))
-                    .label("one too many")
-                    .help("their numbers are the low sixteen bits of their addresses; remove some"),
-            );
+        self.enter(&NICS, &expansion.nics, &expansion.span, &entries, settings, report);
+        self.nic_count = self.nodes.len();
+    }
+
+    fn read_switches(&mut self, root: &mut Table<'_>, expansion: &Expansion, settings: &Settings, report: &mut Report) {
+        let entry = root.take("switches");
+        let table = entry.and_then(|entry| Table::read(&entry, "[switches.NAME]", report));
+        let entries = table.map(|table| table.entries()).unwrap_or_default();
+        self.enter(&SWITCHES, &expansion.switches, &expansion.span, &entries, settings, report);
+    }
+
+    /// Enters what the topology makes, each with its own table if it has one, and then the rest of the tables.
+    fn enter(
+        &mut self,
+        kind: &Kind,
+        made: &[String],
+        made_at: &Range<usize>,
+        entries: &[Entry<'_>],
+        settings: &Settings,
+        report: &mut Report,
+    ) {
+        let given: BTreeMap<&str, &Entry<'_>> = entries.iter().map(|entry| (entry.name, entry)).collect();
+        for name in made {
+            let entry = given.get(name.as_str()).copied();
+            let key = entry.map_or(made_at, |entry| &entry.key).clone();
+            self.read_node(kind, name, key, entry, settings, report);
         }
-        for entry in entries.iter().take(NODES_MAX) {
-            self.read_node(entry, settings, report);
+        let made: BTreeSet<&str> = made.iter().map(String::as_str).collect();
+        for entry in entries.iter().filter(|entry| !made.contains(entry.name)) {
+            if self.nodes.len() == NODES_MAX {
+                report.push(
+                    Diagnostic::error(entry.key.clone(), format!("the scenario has more than {NODES_MAX} nodes"))
+                        .label("one too many")
+                        .help("their numbers are the low sixteen bits of their addresses; remove some"),
+                );
+                break;
+            }
+            self.read_node(kind, entry.name, entry.key.clone(), Some(entry), settings, report);
         }
     }
 
     /// Also enters nodes with a wrong name, so that those who refer to them are not refused as well.
-    fn read_node(&mut self, entry: &Entry<'_>, settings: &Settings, report: &mut Report) {
-        values::identifier("a node", entry.name, entry.key.clone(), NODE_NAME_MAX, false, report);
+    fn read_node(
+        &mut self,
+        kind: &Kind,
+        name: &str,
+        key: Range<usize>,
+        entry: Option<&Entry<'_>>,
+        settings: &Settings,
+        report: &mut Report,
+    ) {
+        values::identifier(kind.what, name, key.clone(), NODE_NAME_MAX, false, report);
         let mut node = Node {
-            name: entry.name.to_owned(),
-            key: entry.key.clone(),
+            name: name.to_owned(),
+            key: key.clone(),
             settings: settings.clone(),
             origins: Origins::default(),
-            link: None,
+            ports: Vec::new(),
         };
-        let header = format!("nodes.{}", shortened(entry.name));
-        if let Some(mut table) = Table::read(entry, format!("[{header}]"), report) {
-            let nic = table.take("nic").and_then(|entry| Table::read(&entry, format!("[{header}.nic]"), report));
-            if let Some(nic) = nic {
-                node.origins = apply(&components::NIC, nic, &format!("{header}."), &mut node.settings, report);
-            }
-            table.finish(|name| attributes::table_of(name, &format!("{header}.")), report);
+        if let Some(entry) = entry {
+            node.origins = own_attributes(kind, entry, &mut node.settings, report);
         }
-        self.by_name.insert(node.name.clone(), self.nodes.len());
+        if let Some(first) = self.by_name.get(name) {
+            let first = self.nodes[*first].key.clone();
+            report.push(
+                Diagnostic::error(key, format!("there are a NIC and a switch named `{}`", shortened(name)))
+                    .label("the second one")
+                    .help("links name nodes and switches alike: give each a name of its own")
+                    .related(first, "the first one"),
+            );
+        } else {
+            self.by_name.insert(name.to_owned(), self.nodes.len());
+        }
         self.nodes.push(node);
     }
 
-    /// `None` if the link was refused.
-    fn read_link(&mut self, mut table: Table<'_>, report: &mut Report) -> Option<()> {
-        let ends = self.ends(&mut table, report);
-        let delay = table.take("delay");
-        let delays = match (&delay, &ends) {
-            (Some(entry), Some(ends)) => self.per_end(entry, ends.nodes, values::span, report),
-            _ => [None, None],
-        };
-        table.finish(|_| None, report);
-        let ends = ends?;
-        let taken = self.refuse_second_link(&ends, report);
-        let index = self.links.len();
-        for (node, span) in ends.nodes.into_iter().zip(&ends.spans) {
-            self.nodes[node].link.get_or_insert((index, span.clone()));
-        }
-        if taken {
-            return None;
-        }
-        self.settle_rate(&ends, report);
-        for (node, delay) in ends.nodes.into_iter().zip(delays) {
-            if let Some((delay, _)) = delay {
-                self.nodes[node].settings.nic.delay = delay;
-            }
-        }
-        let end =
-            |node: usize| LinkEnd { node: node_id(node), port: PortId(0), delay: self.nodes[node].settings.nic.delay };
-        self.links.push(LinkPlan { ends: ends.nodes.map(end) });
-        Some(())
-    }
-
-    /// A NIC has one port (NumDownLinks).
-    fn refuse_second_link(&self, ends: &Ends, report: &mut Report) -> bool {
-        let mut refused = false;
-        for (node, span) in ends.nodes.into_iter().zip(&ends.spans) {
-            let Some((_, first)) = &self.nodes[node].link else { continue };
-            refused = true;
-            report.push(
-                Diagnostic::error(span.clone(), format!("`{}` already has a link", self.nodes[node].name))
-                    .label("a second link")
-                    .help(
-                        "a NIC has one port; to join more than two nodes a switch is needed, which this version \
-                         does not support yet",
-                    )
-                    .related(first.clone(), "its first link"),
-            );
-        }
-        refused
-    }
-
-    /// The lower one of both ends' rates is the rate of both (timing rule 33).
-    fn settle_rate(&mut self, ends: &Ends, report: &mut Report) {
-        let rates = ends.nodes.map(|node| self.nodes[node].settings.nic.data_rate);
-        let lower = rates[0].min(rates[1]);
-        if rates[0] != rates[1] {
-            let [a, b] = ends.nodes.map(|node| &self.nodes[node].name);
-            let message = format!("`{a}` has a data rate of {} and `{b}` one of {}", rates[0], rates[1]);
-            report.push(
-                Diagnostic::warning(ends.span.clone(), message).label(format!("both ends run at {lower}")).help(
-                    "the lower rate holds at both ends, also for pause times; give both the same data_rate to say so",
-                ),
-            );
-        }
-        for node in ends.nodes {
-            self.nodes[node].settings.nic.data_rate = lower;
-        }
-    }
-
-    /// The two nodes of `ends = ["a", "b"]`.
-    pub(super) fn ends(&self, table: &mut Table<'_>, report: &mut Report) -> Option<Ends> {
-        const HELP: &str = "name the nodes at the two ends: ends = [\"a\", \"b\"]";
-        let entry = table.require("ends", HELP, report)?;
-        let wrong =
-            |message: String, label: &str| Diagnostic::error(entry.value.span(), message).label(label).help(HELP);
-        let DeValue::Array(list) = entry.value.get_ref() else {
-            report.push(wrong(format!("`ends` is {}, not an array", kind(entry.value.get_ref())), "not an array"));
-            return None;
-        };
-        let [first, second] = &list[..] else {
-            report.push(wrong(format!("`ends` names {} nodes; there are two ends", list.len()), "two are needed"));
-            return None;
-        };
-        let mut find = |value| {
-            let element = Entry { name: "ends", key: entry.key.clone(), value };
-            values::string(&element, report).and_then(|name| self.find(name, element.value.span(), report))
-        };
-        let nodes = [find(first), find(second)];
-        let [Some(a), Some(b)] = nodes else { return None };
-        if a == b {
-            report.push(wrong(format!("both ends are `{}`", self.nodes[a].name), "the same node twice"));
-            return None;
-        }
-        Some(Ends { nodes: [a, b], spans: [first.span(), second.span()], span: entry.value.span() })
+    pub(super) fn is_switch(&self, node: usize) -> bool {
+        node >= self.nic_count
     }
 
     pub(super) fn index(&self, name: &str) -> Option<usize> {
@@ -225,84 +220,32 @@ impl Network {
         found
     }
 
-    /// One value for both ends, `[first, second]` in the order of `ends`, or `{ a = …, b = … }` by the nodes' names.
-    pub(super) fn per_end<T: Clone>(
-        &self,
-        entry: &Entry<'_>,
-        nodes: [usize; 2],
-        read: impl Fn(&Entry<'_>, &mut Report) -> Option<T>,
-        report: &mut Report,
-    ) -> [Option<(T, Range<usize>)>; 2] {
-        let names = nodes.map(|node| self.nodes[node].name.as_str());
-        let help = || {
-            format!(
-                "write one value for both ends, two in the order of `ends`, or {{ {} = \u{2026}, {} = \u{2026} }}",
-                names[0], names[1]
-            )
-        };
-        let read_one = |value, report: &mut Report| {
-            let one = Entry { name: entry.name, key: entry.key.clone(), value };
-            read(&one, report).map(|read| (read, one.value.span()))
-        };
-        match entry.value.get_ref() {
-            DeValue::Array(list) => {
-                let [first, second] = &list[..] else {
-                    let message = format!("`{}` has {} values; there are two ends", entry.name, list.len());
-                    report.push(Diagnostic::error(entry.value.span(), message).label("two are needed").help(help()));
-                    return [None, None];
-                };
-                [read_one(first, report), read_one(second, report)]
-            }
-            DeValue::Table(entries) => {
-                let mut values = [None, None];
-                for by_name in Table::new(entries, entry.key.clone(), entry.name).entries() {
-                    match names.iter().position(|name| *name == by_name.name) {
-                        Some(end) => values[end] = read_one(by_name.value, report),
-                        None => report.push(
-                            Diagnostic::error(by_name.key, format!("`{}` is at neither end", shortened(by_name.name)))
-                                .label(format!("not `{}` or `{}`", names[0], names[1]))
-                                .help(help()),
-                        ),
-                    }
-                }
-                values
-            }
-            _ => {
-                let both = read_one(entry.value, report);
-                [both.clone(), both]
-            }
-        }
-    }
-
-    /// Whether `a` and `b` are joined, as far as that is known.
+    /// Whether one link joins `a` and `b`, as far as that is known.
     pub(super) fn are_joined(&self, [a, b]: [usize; 2]) -> bool {
-        self.links_refused || self.peer(a) == Some(b)
+        self.links_refused || self.way(a, b).is_some()
     }
 
-    /// The link that carries what `from` sends to `to`, and which of its ends sends. `None` also if a link was refused.
+    /// Whether what NIC `a` sends can reach NIC `b`, as far as that is known.
+    pub(super) fn can_reach(&self, [a, b]: [usize; 2]) -> bool {
+        self.links_refused || self.way(a, b).is_some() || self.ways.are_behind_switches(a, b)
+    }
+
+    /// The link that carries what `from` sends to `to`, and which of its ends sends: the first of several. `None` also
+    /// if a link was refused.
     pub(super) fn way(&self, from: usize, to: usize) -> Option<(usize, usize)> {
-        let (link, _) = self.nodes[from].link.as_ref()?;
-        let ends = self.links.get(*link)?.ends.map(|end| end.node.index());
-        let from_end = ends.iter().position(|node| *node == from)?;
-        (ends[1 - from_end] == to).then_some((*link, from_end))
-    }
-
-    /// The node at the other end of the link of `node`.
-    pub(super) fn peer(&self, node: usize) -> Option<usize> {
-        let (link, _) = self.nodes[node].link.as_ref()?;
-        let [a, b] = self.links.get(*link)?.ends.map(|end| end.node.index());
-        Some(if a == node { b } else { a })
+        let port = self.nodes[from].ports.iter().find(|port| port.peer == to)?;
+        Some((port.link, port.from_end))
     }
 
     /// Whether `node` has a link, as far as that is known.
     pub(super) fn has_link(&self, node: usize) -> bool {
-        self.links_refused || self.nodes[node].link.is_some()
+        self.links_refused || !self.nodes[node].ports.is_empty()
     }
 
-    /// Where the first of `slots` that the file sets for `node` stands: in the node's own table before `[nic]`.
+    /// Where the first of `slots` that the file sets for `node` stands: in the node's own table before the defaults.
     pub(super) fn origin(&self, node: usize, slots: &[&str]) -> Option<Range<usize>> {
         let among = |origins: &Origins| slots.iter().find_map(|slot| origins.span(slot));
-        among(&self.nodes[node].origins).or_else(|| among(&self.defaults))
+        among(&self.nodes[node].origins).or_else(|| among(self.defaults(node)))
     }
 
     /// Whether all of `slots` have the values that the file means.
@@ -310,18 +253,75 @@ impl Network {
         let own = &self.nodes[node].origins;
         slots.iter().all(|slot| match own.span(slot) {
             Some(_) => own.is_sound(slot),
-            None => self.defaults.is_sound(slot),
+            None => self.defaults(node).is_sound(slot),
         })
     }
 
-    pub(super) fn address(&self, node: usize) -> Address {
-        address(node)
+    fn defaults(&self, node: usize) -> &Origins {
+        if self.is_switch(node) { &self.switch_defaults } else { &self.nic_defaults }
     }
 
-    /// What this end of a link sends is on its way for so long.
-    pub(super) fn delay(&self, node: usize) -> Span {
-        self.nodes[node].settings.nic.delay
+    /// Of a switch: that of its first port.
+    pub(super) fn address(&self, node: usize) -> Address {
+        let address = address(node);
+        let mac = if self.is_switch(node) { PortConfig::mac_of(node_id(node), PortId(0)) } else { address.mac };
+        Address { mac, ..address }
     }
+
+    /// Everybody, complete.
+    pub(super) fn into_plans(self, seed: u64) -> (Vec<NicPlan>, Vec<SwitchPlan>, Vec<LinkPlan>) {
+        let mut nodes = self.nodes;
+        let switches = nodes.split_off(self.nic_count);
+        let nics = nodes.into_iter().enumerate().map(|(index, node)| NicPlan {
+            name: node.name,
+            address: address(index),
+            config: node.settings.nic,
+        });
+        let switches = switches.into_iter().zip(self.ways.into_routes()).enumerate().map(|(index, (node, routes))| {
+            let id = node_id(self.nic_count + index);
+            let settings = node.settings.switch;
+            let mut config = settings.config;
+            let port = |(port, site): (usize, &Port)| PortConfig {
+                data_rate: site.data_rate,
+                delay: site.delay,
+                mac: PortConfig::mac_of(id, links::port_id(port)),
+            };
+            config.ports = node.ports.iter().enumerate().map(port).collect();
+            config.seed = settings.marking_seed.unwrap_or(seed);
+            config.ecmp_salt = settings.ecmp_salt.unwrap_or_else(|| ecmp_salt(seed, &node.name));
+            SwitchPlan { name: node.name, config, routes }
+        });
+        (nics.collect(), switches.collect(), self.links)
+    }
+}
+
+/// What `[nic]` or `[switch]` says.
+fn defaults(root: &mut Table<'_>, kind: &Kind, owner: Owner<'_>, report: &mut Report) -> (Settings, Origins) {
+    let mut settings = Settings::default();
+    let name = kind.component.names[0];
+    let table = root.take(name).and_then(|entry| Table::read(&entry, format!("[{name}]"), report));
+    let origins = table.map(|table| apply(kind.component, table, owner, &mut settings, report)).unwrap_or_default();
+    (settings, origins)
+}
+
+/// What the table of one node says. A switch's attributes stand in it, a NIC's in a table of their own.
+fn own_attributes(kind: &Kind, entry: &Entry<'_>, settings: &mut Settings, report: &mut Report) -> Origins {
+    let name = shortened(entry.name);
+    let header = format!("{}.{name}", kind.table);
+    let Some(mut table) = Table::read(entry, format!("[{header}]"), report) else { return Origins::default() };
+    if std::ptr::eq(kind.component, &components::SWITCH) {
+        return apply(kind.component, table, Owner::Switch(&name), settings, report);
+    }
+    let owner = Owner::Nic(&name);
+    let nic = table.take("nic").and_then(|entry| Table::read(&entry, format!("[{header}.nic]"), report));
+    let origins = nic.map(|nic| apply(kind.component, nic, owner, settings, report)).unwrap_or_default();
+    table.finish(|name| attributes::table_of(name, owner), report);
+    origins
+}
+
+/// The salt of a switch that is given none: switches of one scenario choose independently of each other.
+pub(super) fn ecmp_salt(seed: u64, switch: &str) -> u64 {
+    Rng::named(seed, &format!("switch/{switch}/ecmp")).next_u64()
 }
 
 /// * Panics: never; there are at most [`NODES_MAX`] nodes.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::expect::Expectation;
+use super::network::ecmp_salt;
 use crate::base::{Class, Instant, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
 use crate::port::{IngressConfig, PerClass, Pools};
 use crate::trace::{IngressLimit, Limits, Names, NodeLimits, NodeNames, PortNames};
@@ -152,6 +153,19 @@ pub enum FaultKind {
 }
 
 impl Plan {
+    /// Gives the scenario another seed. Switches with a marking seed or a salt of their own keep it.
+    pub fn reseed(&mut self, seed: u64) {
+        for switch in &mut self.switches {
+            if switch.config.seed == self.seed {
+                switch.config.seed = seed;
+            }
+            if switch.config.ecmp_salt == ecmp_salt(self.seed, &switch.name) {
+                switch.config.ecmp_salt = ecmp_salt(seed, &switch.name);
+            }
+        }
+        self.seed = seed;
+    }
+
     /// Names of nodes and ports, for those who write for people.
     pub fn names(&self) -> Names {
         let names = self.nics.iter().map(|nic| &nic.name).chain(self.switches.iter().map(|switch| &switch.name));

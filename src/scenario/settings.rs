@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::attributes::{Attribute, Place, Settings, Slot, table_of};
+use super::attributes::{Attribute, Owner, Place, Settings, Slot, table_of};
 use super::components::Component;
 use super::diagnostics::{Diagnostic, Report};
 use super::document::{Entry, Table};
-use super::values;
-use crate::base::{Octets, Rate, Span};
+use super::{per_class, values};
+use crate::base::{Octets, Rate, Share, Span};
+use crate::nic::{CongestionControl, RateApplication};
 
 /// Where a value stands in the file, and whether it could be read.
 #[derive(Clone, Debug)]
@@ -39,17 +40,16 @@ struct Assignment<'d> {
 
 /// Applies every attribute of `table` to `settings`, and refuses what is none.
 ///
-/// `node` is `nodes.NAME.` where a node is described, for messages.
 /// An attribute of one PCIe side comes before that of both, wherever they stand.
 pub(super) fn apply(
     component: &'static Component,
     table: Table<'_>,
-    node: &str,
+    owner: Owner<'_>,
     settings: &mut Settings,
     report: &mut Report,
 ) -> Origins {
     let mut found = Vec::new();
-    collect(component, table, node, &mut found, report);
+    collect(component, table, owner, &mut found, report);
     found.sort_by_key(|assignment| std::cmp::Reverse(assignment.attribute.slots.len()));
     let mut origins = Origins::default();
     for Assignment { attribute, entry } in &found {
@@ -65,14 +65,13 @@ pub(super) fn apply(
 fn collect<'d>(
     component: &'static Component,
     mut table: Table<'d>,
-    node: &str,
+    owner: Owner<'_>,
     found: &mut Vec<Assignment<'d>>,
     report: &mut Report,
 ) {
     collect_attributes(component, &mut table, found);
-    table.refuse_later(component.later, report);
-    collect_parts(component, &mut table, node, found, report);
-    table.finish(|name| table_of(name, node), report);
+    collect_parts(component, &mut table, owner, found, report);
+    table.finish(|name| table_of(name, owner), report);
 }
 
 /// Takes the attributes of `component` that stand directly in `table`.
@@ -87,7 +86,7 @@ fn collect_attributes<'d>(component: &'static Component, table: &mut Table<'d>, 
 fn collect_parts<'d>(
     component: &'static Component,
     table: &mut Table<'d>,
-    node: &str,
+    owner: Owner<'_>,
     found: &mut Vec<Assignment<'d>>,
     report: &mut Report,
 ) {
@@ -99,7 +98,7 @@ fn collect_parts<'d>(
             let Some(entry) = entry else { continue };
             let header = format!("{}.{name}]", table.name.trim_end_matches(']'));
             if let Some(table) = Table::read(&entry, header, report) {
-                collect(part, table, node, found, report);
+                collect(part, table, owner, found, report);
             }
         }
     }
@@ -150,7 +149,7 @@ fn assign(
     report: &mut Report,
 ) -> Option<()> {
     let (least, most) = attribute.range;
-    let within = |value: u64, show: fn(u64) -> String, report: &mut Report| {
+    let within = |value: u64, show: Show, report: &mut Report| {
         let inside = (least..=most).contains(&value);
         if !inside {
             refuse_range(attribute, entry, value, show, report);
@@ -158,42 +157,55 @@ fn assign(
         inside.then_some(())
     };
     match place {
-        Place::Size(at) => {
-            let value = values::size(entry, report)?;
-            within(value.get(), |value| Octets::new(value).to_string(), report)?;
-            *at(settings) = value;
+        Place::Size(at) => *at(settings) = size(entry, &within, report)?,
+        Place::AutoSize(at) => {
+            *at(settings) = values::auto(entry, |entry, report| size(entry, &within, report), report)?
         }
-        Place::Rate(at) => {
-            let value = values::rate(entry, report)?;
-            within(value.bps(), |bps| Rate::from_bps(bps).map_or_else(String::new, |rate| rate.to_string()), report)?;
-            *at(settings) = value;
+        Place::Rate(at) => *at(settings) = rate(entry, &within, report)?,
+        Place::AutoRate(at) => {
+            *at(settings) = values::auto(entry, |entry, report| rate(entry, &within, report), report)?
         }
+        Place::ZeroRate(at) => *at(settings) = values::rate_or_zero(entry, report)?,
         Place::Span(at) => {
             let value = values::span(entry, report)?;
-            within(value.ps(), |value| Span::from_ps(value).to_string(), report)?;
+            within(value.ps(), show_span, report)?;
             *at(settings) = value;
         }
         Place::Seconds(at) => {
             let value = values::seconds(entry, report)?;
-            within(value.ps(), |value| Span::from_ps(value).to_string(), report)?;
+            within(value.ps(), show_span, report)?;
             *at(settings) = value;
         }
+        Place::Nanoseconds(at) => *at(settings) = Span::from_ns(values::whole(entry, least, most, report)?),
         Place::Flag(at) => *at(settings) = values::boolean(entry, report)?,
-        Place::Count(at) => {
-            let most = most.min(u64::from(u32::MAX));
-            *at(settings) = u32::try_from(values::whole(entry, least, most, report)?).ok()?;
+        Place::Count(at) => *at(settings) = number(entry, least, most.min(u64::from(u32::MAX)), report)?,
+        Place::Short(at) => *at(settings) = number(entry, least, most.min(u64::from(u16::MAX)), report)?,
+        Place::Byte(at) => *at(settings) = number(entry, least, most.min(u64::from(u8::MAX)), report)?,
+        Place::AutoNumber(at) => {
+            *at(settings) = values::auto(entry, |entry, report| values::whole(entry, least, most, report), report)?;
         }
-        Place::Lanes(at) => {
-            let most = most.min(u64::from(u8::MAX));
-            *at(settings) = u8::try_from(values::whole(entry, least, most, report)?).ok()?;
+        Place::Share(at) => {
+            let value = values::share(entry, report)?;
+            within(value.parts(), |parts| Share::from_parts(parts).to_string(), report)?;
+            *at(settings) = value;
         }
+        Place::Percent(at) => *at(settings) = Share::from_percent(values::whole(entry, least, most, report)?),
         Place::Class(at) => *at(settings) = values::class(entry, report)?,
         Place::Scheduling(at) => *at(settings) = values::scheduling(entry, report)?,
-        Place::Pools(at) => *at(settings) = values::pools(entry, report)?,
-        Place::Shares(at) => *at(settings) = values::shares(entry, report)?,
-        Place::Switches(at) => *at(settings) = values::switches(entry, report)?,
-        Place::Weights(at) => *at(settings) = values::weights(entry, report)?,
-        Place::Quanta(at) => *at(settings) = values::quanta(entry, report)?,
+        Place::Control(at) => *at(settings) = values::choice(entry, "a congestion control", CONTROLS, report)?,
+        Place::Application(at) => *at(settings) = values::choice(entry, "a way to apply rates", APPLICATIONS, report)?,
+        Place::Pools(at) => *at(settings) = per_class::pools(entry, report)?,
+        Place::Shares(at) => *at(settings) = per_class::shares(entry, report)?,
+        Place::Switches(at) => *at(settings) = per_class::switches(entry, report)?,
+        Place::Weights(at) => *at(settings) = per_class::weights(entry, report)?,
+        Place::Quanta(at) => *at(settings) = per_class::quanta(entry, report)?,
+        Place::Sizes(at) => {
+            let sizes = per_class::sizes(entry, report)?;
+            for size in sizes {
+                within(size.get(), show_size, report)?;
+            }
+            *at(settings) = sizes;
+        }
         Place::Fixed => {
             values::whole(entry, least, most, report)?;
         }
@@ -201,7 +213,56 @@ fn assign(
     Some(())
 }
 
-fn refuse_range(attribute: &Attribute, entry: &Entry<'_>, value: u64, show: fn(u64) -> String, report: &mut Report) {
+const CONTROLS: &[(&str, CongestionControl)] = &[
+    ("ecn_loop", CongestionControl::EcnLoop),
+    ("dcqcn_paper", CongestionControl::DcqcnPaper),
+    ("dcqcn_nvidia", CongestionControl::DcqcnNvidia),
+    ("none", CongestionControl::None),
+];
+
+const APPLICATIONS: &[(&str, RateApplication)] =
+    &[("serialize", RateApplication::Serialize), ("pace", RateApplication::Pace)];
+
+/// How a value is written in messages.
+type Show = fn(u64) -> String;
+
+fn show_size(octets: u64) -> String {
+    Octets::new(octets).to_string()
+}
+
+fn show_span(ps: u64) -> String {
+    Span::from_ps(ps).to_string()
+}
+
+fn show_rate(bps: u64) -> String {
+    Rate::from_bps(bps).map_or_else(String::new, |rate| rate.to_string())
+}
+
+fn size(
+    entry: &Entry<'_>,
+    within: &impl Fn(u64, Show, &mut Report) -> Option<()>,
+    report: &mut Report,
+) -> Option<Octets> {
+    let value = values::size(entry, report)?;
+    within(value.get(), show_size, report)?;
+    Some(value)
+}
+
+fn rate(
+    entry: &Entry<'_>,
+    within: &impl Fn(u64, Show, &mut Report) -> Option<()>,
+    report: &mut Report,
+) -> Option<Rate> {
+    let value = values::rate(entry, report)?;
+    within(value.bps(), show_rate, report)?;
+    Some(value)
+}
+
+fn number<T: TryFrom<u64>>(entry: &Entry<'_>, least: u64, most: u64, report: &mut Report) -> Option<T> {
+    T::try_from(values::whole(entry, least, most, report)?).ok()
+}
+
+fn refuse_range(attribute: &Attribute, entry: &Entry<'_>, value: u64, show: Show, report: &mut Report) {
     let (least, most) = attribute.range;
     let right = match most {
         u64::MAX => format!("{} or more", show(least)),

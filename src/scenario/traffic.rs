@@ -5,12 +5,15 @@ use std::ops::Range;
 
 use super::diagnostics::{Diagnostic, Report};
 use super::document::{Entry, Table, nearest, shortened, tables};
+use super::fan;
 use super::network::{Network, node_id};
 use super::plan::{PostPlan, QueuePairEnd, QueuePairPlan};
 use super::values;
 use crate::base::{Instant, Octets, Psn, Qpn, Span};
 use crate::wire::Verb;
 
+/// Pairs of sender and receiver of posts without a queue pair.
+const CONNECTIONS_MAX: usize = 100_000;
 /// Work requests of all posts together: each has its message number, memory region and line of output.
 const MESSAGES_MAX: u64 = 4_000_000;
 /// The DMA length of a RETH has 32 bits; the transport's limit is half of that (model.md W10).
@@ -61,20 +64,25 @@ impl Traffic {
         let mut messages = 0;
         for table in posts {
             let span = table.span.clone();
-            let Some(post) = traffic.read_post(table, network, until, report) else {
+            let Some(several) = traffic.read_post(table, network, until, report) else {
                 traffic.is_sound = false;
                 continue;
             };
-            let before = messages;
-            messages += u64::from(post.count);
-            if before <= MESSAGES_MAX && messages > MESSAGES_MAX {
-                report.push(
-                    Diagnostic::error(span, format!("the posts make more than {MESSAGES_MAX} messages"))
-                        .label("passes the limit")
-                        .help("lower `count`, or send fewer and larger messages"),
-                );
+            for post in several {
+                let before = messages;
+                messages += u64::from(post.count);
+                if before > MESSAGES_MAX {
+                    break;
+                }
+                if messages > MESSAGES_MAX {
+                    report.push(
+                        Diagnostic::error(span.clone(), format!("the posts make more than {MESSAGES_MAX} messages"))
+                            .label("passes the limit")
+                            .help("lower `count`, or send fewer and larger messages"),
+                    );
+                }
+                traffic.posts.push(post);
             }
-            traffic.posts.push(post);
         }
         traffic.is_sound &= traffic.by_name.values().all(Option::is_some);
         traffic
@@ -101,11 +109,11 @@ impl Traffic {
         if let Some((name, span)) = &name {
             values::identifier("a queue pair", name, span.clone(), NAME_MAX, true, report);
         }
-        let ends = network.ends(&mut table, report);
+        let ends = network.nic_ends(&mut table, report);
         let given = ["qpn", "initial_psn", "data_class", "control_class"].map(|key| table.take(key));
         table.finish(|_| None, report);
         let read = ends.map(|ends| {
-            if !network.are_joined(ends.nodes) {
+            if !network.can_reach(ends.nodes) {
                 refuse_unjoined(ends.nodes, ends.span, network, report);
             }
             let name = name.as_ref().map_or("", |(name, _)| name);
@@ -198,9 +206,9 @@ impl Traffic {
         network: &Network,
         until: Instant,
         report: &mut Report,
-    ) -> Option<PostPlan> {
+    ) -> Option<Vec<PostPlan>> {
         let at = table.take("at");
-        let connection = self.connection(&mut table, network, report);
+        let connections = self.connections(&mut table, network, report);
         let verb = table.take("verb").map_or(Some(Verb::Write), |entry| verb(&entry, report));
         let size = table
             .require("size", "say how many octets to send: size = \"1MiB\"", report)
@@ -225,39 +233,38 @@ impl Traffic {
             );
             return None;
         }
-        let (queue_pair, from_end) = connection?;
-        Some(PostPlan {
+        let (connections, verb, size) = (connections?, verb?, size?);
+        let post = |(queue_pair, from_end)| PostPlan {
             at: Instant::ZERO + starts,
             queue_pair,
             from_end,
-            verb: verb?,
-            size: size?,
+            verb,
+            size,
             count,
             every: interval,
-        })
+        };
+        Some(connections.into_iter().map(post).collect())
     }
 
-    /// The queue pair of a post and which of its ends posts.
-    fn connection(&mut self, table: &mut Table<'_>, network: &Network, report: &mut Report) -> Option<(usize, usize)> {
+    /// The queue pairs of a post, and which of their ends posts.
+    fn connections(
+        &mut self,
+        table: &mut Table<'_>,
+        network: &Network,
+        report: &mut Report,
+    ) -> Option<Vec<(usize, usize)>> {
         let by_name = table.take("queue_pair");
-        let help = "name the node that posts: from = \"a\"";
-        let from = table.require("from", help, report).and_then(|entry| node(&entry, network, report));
-        let to = match (&by_name, table.take("to")) {
-            (_, Some(entry)) => Some(node(&entry, network, report)?),
-            (Some(_), None) => None,
-            (None, None) => {
-                let message = format!("{} says neither `queue_pair` nor `to`", table.name);
-                report.push(
-                    Diagnostic::error(table.span.clone(), message)
-                        .label("to whom?")
-                        .help("name a queue pair, or the receiving node: to = \"b\""),
-                );
-                return None;
-            }
-        };
         match by_name {
-            Some(entry) => self.explicit(&entry, from?, to, network, report),
-            None => self.implicit(from?, to?, network, report),
+            Some(entry) => {
+                let (from, to) = fan::one_sender(table, network, report);
+                self.explicit(&entry, from?, to?, network, report).map(|connection| vec![connection])
+            }
+            None => {
+                let pairs = fan::pairs(table, network, report)?;
+                let connections = pairs.into_iter().map(|[from, to]| self.implicit(from, to, network, report));
+                // All of them are tried, so that all that is wrong is said.
+                connections.collect::<Vec<_>>().into_iter().collect()
+            }
         }
     }
 
@@ -296,7 +303,7 @@ impl Traffic {
                 return None;
             }
             if to == from {
-                refuse_same(&network.nodes[to].name, span, report);
+                fan::refuse_same(&network.nodes[to].name, span, report);
                 return None;
             }
         }
@@ -315,15 +322,23 @@ impl Traffic {
         report: &mut Report,
     ) -> Option<(usize, usize)> {
         if from == to {
-            refuse_same(&network.nodes[to].name, to_span, report);
+            fan::refuse_same(&network.nodes[to].name, to_span, report);
             return None;
         }
-        if !network.are_joined([from, to]) {
+        if !network.can_reach([from, to]) {
             refuse_unjoined([from, to], to_span, network, report);
             return None;
         }
         if let Some(index) = self.implicit.get(&(from, to)) {
             return Some((*index, 0));
+        }
+        if self.implicit.len() == CONNECTIONS_MAX {
+            report.push(
+                Diagnostic::error(to_span, format!("the posts need more than {CONNECTIONS_MAX} connections"))
+                    .label("passes the limit")
+                    .help("let fewer nodes post to fewer others"),
+            );
+            return None;
         }
         let serial = u32::try_from(self.implicit.len()).ok()?;
         let qpn = Qpn::new(Qpn::IMPLICIT_BASE + serial)?;
@@ -402,12 +417,6 @@ fn psn(entry: &Entry<'_>, report: &mut Report) -> Option<Psn> {
     u32::try_from(psn).ok().map(Psn::new)
 }
 
-fn node(entry: &Entry<'_>, network: &Network, report: &mut Report) -> Option<(usize, Range<usize>)> {
-    let name = values::string(entry, report)?;
-    let span = entry.value.span();
-    network.find(name, span.clone(), report).map(|node| (node, span))
-}
-
 fn verb(entry: &Entry<'_>, report: &mut Report) -> Option<Verb> {
     let text = values::string(entry, report)?;
     match text {
@@ -440,16 +449,8 @@ fn message_size(entry: &Entry<'_>, report: &mut Report) -> Option<Octets> {
 fn refuse_unjoined(nodes: [usize; 2], span: Range<usize>, network: &Network, report: &mut Report) {
     let [a, b] = nodes.map(|node| &network.nodes[node].name);
     report.push(
-        Diagnostic::error(span, format!("there is no link between `{a}` and `{b}`"))
+        Diagnostic::error(span, format!("there is no way between `{a}` and `{b}`"))
             .label("not joined")
-            .help(format!("add one: [[links]] with ends = [\"{a}\", \"{b}\"]")),
-    );
-}
-
-fn refuse_same(name: &str, span: Range<usize>, report: &mut Report) {
-    report.push(
-        Diagnostic::error(span, format!("`{name}` cannot post to itself"))
-            .label("the node that posts")
-            .help("name another node in `to`"),
+            .help(format!("add a link, [[links]] with ends = [\"{a}\", \"{b}\"], or link both to switches")),
     );
 }

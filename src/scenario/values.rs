@@ -5,10 +5,10 @@ use std::ops::Range;
 use toml::de::{DeInteger, DeValue};
 
 use super::diagnostics::{Diagnostic, Report};
-use super::document::{Entry, Value, kind, nearest, shortened};
+use super::document::{Entry, kind, nearest, shortened};
 use super::quantity::{self, Problem, Quantity, QuantityError};
 use crate::base::{Class, Octets, Rate, Share, Span};
-use crate::port::{PerClass, Scheduling};
+use crate::port::Scheduling;
 
 pub(super) fn string<'d>(entry: &Entry<'d>, report: &mut Report) -> Option<&'d str> {
     match entry.value.get_ref() {
@@ -59,7 +59,7 @@ pub(super) fn whole(entry: &Entry<'_>, least: u64, most: u64, report: &mut Repor
 }
 
 /// `None` if negative or of more than 64 bits.
-fn integer(number: &DeInteger<'_>) -> Option<u64> {
+pub(super) fn integer(number: &DeInteger<'_>) -> Option<u64> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
@@ -131,7 +131,7 @@ fn refuse_quantity(name: &str, span: Range<usize>, refused: QuantityError, help:
     report.push(Diagnostic::error(span, format!("`{name}`: {refused}")).label(label).help(help.to_owned()));
 }
 
-fn refuse_kind(entry: &Entry<'_>, found: &DeValue<'_>, wanted: &str, help: &str, report: &mut Report) {
+pub(super) fn refuse_kind(entry: &Entry<'_>, found: &DeValue<'_>, wanted: &str, help: &str, report: &mut Report) {
     let span = match found {
         // The span of a table may be a header of its own; its key always stands on the right line.
         DeValue::Table(_) => entry.key.clone(),
@@ -167,132 +167,6 @@ pub(super) fn scheduling(entry: &Entry<'_>, report: &mut Report) -> Option<Sched
     found.map(|(.., scheduling)| *scheduling)
 }
 
-/// One literal of a list of eight: its digits as written, and where.
-struct Item {
-    text: String,
-    span: Range<usize>,
-}
-
-/// A list of eight, one per class: a TOML array, or a string as the seeds write it.
-fn per_class<T: Copy>(
-    entry: &Entry<'_>,
-    help: &str,
-    read: impl Fn(&str) -> Result<T, String>,
-    report: &mut Report,
-) -> Option<(PerClass<T>, PerClass<Range<usize>>)> {
-    let items = match entry.value.get_ref() {
-        DeValue::Array(list) => list.iter().map(literal).collect(),
-        DeValue::String(text) => listed(text, &entry.value.span()),
-        other => {
-            refuse_kind(entry, other, "a list of eight, one per class", help, report);
-            return None;
-        }
-    };
-    let count = items.len();
-    let Ok(items) = <[Item; Class::COUNT]>::try_from(items) else {
-        let count = if count > Class::COUNT { "more than eight".to_owned() } else { count.to_string() };
-        report.push(
-            Diagnostic::error(entry.value.span(), format!("`{}` has {count} entries; it needs eight", entry.name))
-                .label("one entry per class is needed")
-                .help(help.to_owned()),
-        );
-        return None;
-    };
-    let values: Vec<_> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(class, item)| match read(&item.text) {
-            Ok(value) => Some(value),
-            Err(why) => {
-                let message = format!("entry {class} of `{}`: {why}", entry.name);
-                report.push(Diagnostic::error(item.span.clone(), message).label("wrong entry").help(help.to_owned()));
-                None
-            }
-        })
-        .collect();
-    Some((PerClass::try_from(values).ok()?, items.map(|item| item.span)))
-}
-
-fn literal(element: &Value<'_>) -> Item {
-    let text = match element.get_ref() {
-        DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
-        DeValue::Integer(number) => integer(number).map_or_else(|| number.to_string(), |value| value.to_string()),
-        DeValue::Float(number) => number.as_str().to_owned(),
-        DeValue::Boolean(value) => value.to_string(),
-        other => kind(other).to_owned(),
-    };
-    Item { text, span: element.span() }
-}
-
-/// `"[0.9, 0.1, 0, 0, 0, 0, 0, 0]"`, the brackets being optional.
-fn listed(text: &str, span: &Range<usize>) -> Vec<Item> {
-    let text = text.trim();
-    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    // One more than eight is enough to know that it is too long.
-    inner
-        .split(',')
-        .take(Class::COUNT + 1)
-        .map(|item| Item { text: item.trim().to_owned(), span: span.clone() })
-        .collect()
-}
-
-const SHARES_HELP: &str = "write eight fractions, for example [0.8, 0.8, 0, 0, 0, 0, 0, 0]";
-
-pub(super) fn shares(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<Share>> {
-    per_class(entry, SHARES_HELP, share, report).map(|(values, _)| values)
-}
-
-fn share(text: &str) -> Result<Share, String> {
-    quantity::parse_share(text).map_err(|refused| refused.to_string())
-}
-
-/// Shares whose non-zero entries come first, without a gap, and are at least one.
-///
-/// * Source: model.md §2.1, start-up refusals.
-pub(super) fn pools(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<Share>> {
-    const HELP: &str = "the non-zero entries start at class 0 and run without a 0 between them, for example \
-                        [0.9, 0.1, 0, 0, 0, 0, 0, 0]";
-    let (values, spans) = per_class(entry, HELP, share, report)?;
-    let Some(last) = values.iter().rposition(|share| !share.is_zero()) else {
-        report.push(
-            Diagnostic::error(entry.value.span(), format!("`{}` gives no class a pool", entry.name))
-                .label("every entry is 0")
-                .help(HELP),
-        );
-        return None;
-    };
-    if let Some(gap) = values[..last].iter().position(|share| share.is_zero()) {
-        let message = format!("`{}` leaves class {gap} without a pool although class {last} has one", entry.name);
-        report.push(Diagnostic::error(spans[gap].clone(), message).label("a gap").help(HELP));
-        return None;
-    }
-    Some(values)
-}
-
-pub(super) fn switches(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<bool>> {
-    const HELP: &str = "write eight entries that are 1 or 0, for example [1, 1, 0, 0, 0, 0, 0, 0]";
-    let read = |text: &str| match text {
-        "1" | "true" => Ok(true),
-        "0" | "false" => Ok(false),
-        _ => Err(format!("`{}` is neither 1 nor 0", shortened(text))),
-    };
-    per_class(entry, HELP, read, report).map(|(values, _)| values)
-}
-
-pub(super) fn weights(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<u32>> {
-    const HELP: &str = "write eight whole numbers of packets, for example [1, 3, 0, 0, 0, 0, 0, 0]";
-    per_class(entry, HELP, |text| whole_item(text, u32::MAX), report).map(|(values, _)| values)
-}
-
-pub(super) fn quanta(entry: &Entry<'_>, report: &mut Report) -> Option<PerClass<u16>> {
-    const HELP: &str = "write eight whole numbers from 0 to 65535, for example [65535, 65535, 0, 0, 0, 0, 0, 0]";
-    per_class(entry, HELP, |text| whole_item(text, u16::MAX), report).map(|(values, _)| values)
-}
-
-fn whole_item<T: std::str::FromStr + std::fmt::Display>(text: &str, most: T) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{}` is not a whole number from 0 to {most}", shortened(text)))
-}
-
 /// One value, or every value of an array.
 pub(super) fn each<'d>(entry: &Entry<'d>, report: &mut Report) -> Vec<Entry<'d>> {
     let DeValue::Array(list) = entry.value.get_ref() else { return vec![entry.clone()] };
@@ -323,31 +197,61 @@ pub(super) fn choice<T: Copy>(entry: &Entry<'_>, what: &str, choices: &[(&str, T
     found.map(|(_, choice)| *choice)
 }
 
-/// A share above 0 and up to 1, as a number or as a string; its digits are taken as written.
-pub(super) fn probability(entry: &Entry<'_>, report: &mut Report) -> Option<Share> {
-    const HELP: &str = "write a number above 0 and up to 1, for example 0.001 for one frame in a thousand";
+/// A fraction, as a number or as a string; its digits are taken as written.
+pub(super) fn share(entry: &Entry<'_>, report: &mut Report) -> Option<Share> {
+    share_with(entry, Quantity::Share.help(), report)
+}
+
+fn share_with(entry: &Entry<'_>, help: &str, report: &mut Report) -> Option<Share> {
     let read = match entry.value.get_ref() {
         DeValue::Integer(number) => quantity::parse_share(&number.to_string()),
         DeValue::Float(number) => quantity::parse_share(number.as_str()),
         DeValue::String(text) => quantity::parse_share(text),
         other => {
-            refuse_kind(entry, other, "a number", HELP, report);
+            refuse_kind(entry, other, "a number", help, report);
             return None;
         }
     };
-    let span = entry.value.span();
-    let share = read.map_err(|refused| refuse_quantity(entry.name, span.clone(), refused, HELP, report)).ok()?;
+    read.map_err(|refused| refuse_quantity(entry.name, entry.value.span(), refused, help, report)).ok()
+}
+
+/// A share above 0 and up to 1.
+pub(super) fn probability(entry: &Entry<'_>, report: &mut Report) -> Option<Share> {
+    const HELP: &str = "write a number above 0 and up to 1, for example 0.001 for one frame in a thousand";
+    let share = share_with(entry, HELP, report)?;
     let why = match share {
         Share::ZERO => "never happens",
         share if share > Share::from_percent(100) => "is more than certain",
         _ => return Some(share),
     };
     report.push(
-        Diagnostic::error(span, format!("`{}`: what has this probability {why}", entry.name))
+        Diagnostic::error(entry.value.span(), format!("`{}`: what has this probability {why}", entry.name))
             .label("out of range")
             .help(HELP),
     );
     None
+}
+
+/// `None` for "auto", else what `read` makes of it.
+pub(super) fn auto<T>(
+    entry: &Entry<'_>,
+    read: impl FnOnce(&Entry<'_>, &mut Report) -> Option<T>,
+    report: &mut Report,
+) -> Option<Option<T>> {
+    match entry.value.get_ref() {
+        DeValue::String(text) if text == "auto" => Some(None),
+        _ => read(entry, report).map(Some),
+    }
+}
+
+/// A rate; a zero with or without a unit is none.
+pub(super) fn rate_or_zero(entry: &Entry<'_>, report: &mut Report) -> Option<Option<Rate>> {
+    let is_zero = match entry.value.get_ref() {
+        DeValue::Integer(number) => integer(number) == Some(0),
+        DeValue::String(text) => quantity::parse_rate(text).is_err_and(|refused| refused.problem == Problem::Zero),
+        _ => false,
+    };
+    if is_zero { Some(None) } else { rate(entry, report).map(Some) }
 }
 
 /// A name for people, which nothing else is made of.

@@ -1,0 +1,86 @@
+//! Ways through switches: which NICs can reach each other, and by which ports.
+
+use core::net::Ipv4Addr;
+use std::collections::BTreeMap;
+
+use super::diagnostics::{Diagnostic, Report};
+use super::network::{Network, address};
+use crate::base::NodeId;
+use crate::switch::{Routes, topology};
+
+/// NICs behind switches, times those NICs, the switches and their links: what finding the routes costs.
+const COST_MAX: usize = 8_000_000;
+
+#[derive(Default)]
+pub(super) struct Ways {
+    /// By node: nodes with the same number reach each other through switches. `None` for a NIC without a switch.
+    islands: Vec<Option<usize>>,
+    /// By switch, in their order.
+    routes: Vec<Routes>,
+}
+
+impl Ways {
+    /// The ways of a network whose links have all been read.
+    pub(super) fn find(network: &Network, report: &mut Report) -> Self {
+        let islands = islands(network);
+        let routes = match refuse_size(network, &islands, report) {
+            true => vec![Routes::new(); network.nodes.len() - network.nic_count],
+            false => routes(network, &islands),
+        };
+        Self { islands, routes }
+    }
+
+    pub(super) fn are_behind_switches(&self, a: usize, b: usize) -> bool {
+        self.islands[a].is_some() && self.islands[a] == self.islands[b]
+    }
+
+    pub(super) fn into_routes(self) -> Vec<Routes> {
+        self.routes
+    }
+}
+
+/// Goes from every switch to all it can reach.
+fn islands(network: &Network) -> Vec<Option<usize>> {
+    let mut islands = vec![None; network.nodes.len()];
+    for first in network.nic_count..network.nodes.len() {
+        let mut reached = vec![first];
+        while let Some(node) = reached.pop() {
+            if islands[node].is_some() {
+                continue;
+            }
+            islands[node] = Some(first);
+            // NICs pass nothing on, and have one port.
+            reached.extend(network.nodes[node].ports.iter().map(|port| port.peer));
+        }
+    }
+    islands
+}
+
+fn refuse_size(network: &Network, islands: &[Option<usize>], report: &mut Report) -> bool {
+    let nics = islands[..network.nic_count].iter().flatten().count();
+    let switches = network.nodes.len() - network.nic_count;
+    let is_too_large = nics.saturating_mul(nics + switches + network.links.len()) > COST_MAX;
+    if is_too_large {
+        report.push(
+            Diagnostic::error(
+                network.nodes[network.nic_count].key.clone(),
+                format!("{nics} NICs behind {switches} switches have more ways to each other than can be found"),
+            )
+            .label("too large a network")
+            .help("a star may have about 2,000 NICs; remove some"),
+        );
+    }
+    is_too_large
+}
+
+/// NICs without a switch are left out: nobody needs a route to them.
+fn routes(network: &Network, islands: &[Option<usize>]) -> Vec<Routes> {
+    let nics: Vec<_> = (0..network.nic_count).filter(|nic| islands[*nic].is_some()).collect();
+    let nodes = || nics.iter().copied().chain(network.nic_count..network.nodes.len());
+    let ids: BTreeMap<usize, NodeId> = nodes().zip(0..).map(|(node, id)| (node, NodeId(id))).collect();
+    let ends = network.links.iter().map(|link| link.ends.map(|end| (ids.get(&end.node.index()), end.port)));
+    let links: Vec<_> = ends.filter_map(|[(a, p), (b, q)]| Some([(*a?, p), (*b?, q)])).collect();
+    let hops = topology::routes(nics.len(), ids.len(), &links).split_off(nics.len());
+    let ip = |nic: NodeId| -> Ipv4Addr { address(nics[nic.index()]).ip };
+    hops.into_iter().map(|hops| hops.into_iter().map(|(nic, ports)| (ip(nic), ports)).collect()).collect()
+}
