@@ -95,7 +95,7 @@ fn the_summary_says_how_it_went() {
 fn quiet_says_nothing_on_success() {
     let ran = run_well(&one_write("1MiB"), &["--quiet"]);
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
-    assert_eq!(ran.files().len(), 4);
+    assert_eq!(ran.files().len(), 5);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn outputs_have_the_rights_that_the_umask_leaves() {
 
 #[test]
 fn an_earlier_run_leaves_nothing_in_the_outputs_of_the_next() {
-    let ran = run_well(&mixed(), &["--events"]);
+    let ran = run_well(&mixed(), &["--events", "--queues"]);
     fs::write(ran.path("notes.txt"), "mine").unwrap();
     let first = ran.files();
     let scenario = ran.dir.path().join("scenario.toml");
@@ -137,8 +137,8 @@ fn an_earlier_run_leaves_nothing_in_the_outputs_of_the_next() {
     assert_eq!(code, 0, "{said}");
     let second = ran.files();
     let names: Vec<_> = second.keys().map(String::as_str).collect();
-    // No capture, no events; but what is not ours stays.
-    assert_eq!(names, ["messages.csv", "notes.txt", "summary.json"]);
+    // No capture, no events, no queues; but what is not ours stays.
+    assert_eq!(names, ["messages.csv", "notes.txt", "rates.csv", "summary.json"]);
     assert!(second["summary.json"] != first["summary.json"]);
 }
 
@@ -157,7 +157,7 @@ fn unfinished_work_is_exit_code_1_and_leaves_all_outputs() {
     let ran = run(&one_write("1MiB"), &["--until", "5us"]);
     ran.assert_code(1);
     assert!(ran.stdout.contains("FAILED") && ran.stdout.contains("unfinished"), "{}", ran.stdout);
-    assert_eq!(ran.files().len(), 4);
+    assert_eq!(ran.files().len(), 5);
     let message = ran.message();
     assert_eq!((message.completed_ps, message.status.as_str()), (None, "unfinished"));
     let summary = ran.summary();
@@ -409,7 +409,7 @@ fn a_full_standard_output_does_not_harm_the_files() {
         .status()
         .unwrap();
     assert_eq!(status.code(), Some(0));
-    assert_eq!(files_in(&dir.path().join("out/scenario")).len(), 4);
+    assert_eq!(files_in(&dir.path().join("out/scenario")).len(), 5);
 }
 
 // --- without rights ---

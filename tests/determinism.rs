@@ -6,14 +6,15 @@ use std::thread;
 
 use common::{assert_same_files, is_root, mixed, one_write, run_as_ordinary_user, run_well, skip};
 
-const EVERYTHING: &[&str] = &["--events"];
+const EVERYTHING: &[&str] = &["--events", "--queues"];
 
 #[test]
 fn two_runs_leave_the_same_octets() {
     for scenario in [one_write("1MiB"), mixed()] {
         let [one, other] = [(), ()].map(|()| run_well(&scenario, EVERYTHING).files());
         let names: Vec<_> = one.keys().map(String::as_str).collect();
-        assert_eq!(names, ["capture.pcapng", "events.jsonl", "ladder.txt", "messages.csv", "summary.json"]);
+        let expected = "capture.pcapng events.jsonl ladder.txt messages.csv queues.csv rates.csv summary.json";
+        assert_eq!(names.join(" "), expected);
         assert!(one.values().all(|octets| !octets.is_empty()));
         assert_same_files("the second run", &one, &other);
     }
@@ -23,7 +24,7 @@ fn two_runs_leave_the_same_octets() {
 fn veth_and_memory_leave_the_same_octets() {
     for scenario in [one_write("1MiB"), mixed()] {
         let veth = run_well(&scenario, EVERYTHING).files();
-        let memory = run_well(&scenario, &["--events", "--wires", "memory"]).files();
+        let memory = run_well(&scenario, &["--events", "--queues", "--wires", "memory"]).files();
         assert_same_files("in memory", &veth, &memory);
     }
 }
@@ -35,7 +36,7 @@ fn namespaces_with_names_change_nothing() {
         return;
     }
     let plain = run_well(&mixed(), EVERYTHING).files();
-    let named = run_well(&mixed(), &["--events", "--named"]);
+    let named = run_well(&mixed(), &["--events", "--queues", "--named"]);
     let announced = named.stderr.lines().filter(|line| line.starts_with("namespace rocemu-")).count();
     assert_eq!(announced, 2, "{}", named.stderr);
     assert_same_files("with names", &plain, &named.files());
@@ -51,7 +52,7 @@ fn an_ordinary_user_gets_the_same_octets() {
 #[test]
 fn runs_side_by_side_do_not_disturb_each_other() {
     let alone = run_well(&mixed(), EVERYTHING).files();
-    let options: &[&str] = if is_root() { &["--events", "--named"] } else { EVERYTHING };
+    let options: &[&str] = if is_root() { &["--events", "--queues", "--named"] } else { EVERYTHING };
     thread::scope(|scope| {
         let runs = [(); 6].map(|()| scope.spawn(|| run_well(&mixed(), options).files()));
         for run in runs {
@@ -64,13 +65,13 @@ fn runs_side_by_side_do_not_disturb_each_other() {
 fn what_is_kept_does_not_change_what_happens() {
     let full = run_well(&mixed(), EVERYTHING).files();
     for options in [
-        &["--events", "--capture", "headers"][..],
-        &["--events", "--capture", "off"],
-        &["--events", "--capture-ports", "b:a"],
-        &["--events", "--quiet", "--ladder"],
+        &["--events", "--queues", "--capture", "headers"][..],
+        &["--events", "--queues", "--capture", "off"],
+        &["--events", "--queues", "--capture-ports", "b:a"],
+        &["--events", "--queues", "--quiet", "--ladder"],
     ] {
         let kept = run_well(&mixed(), options).files();
-        for name in ["events.jsonl", "messages.csv", "summary.json"] {
+        for name in ["events.jsonl", "messages.csv", "queues.csv", "rates.csv", "summary.json"] {
             assert!(kept[name] == full[name], "{name} with {options:?}");
         }
     }
@@ -80,7 +81,7 @@ fn what_is_kept_does_not_change_what_happens() {
 #[test]
 fn a_run_without_chance_does_not_depend_on_the_seed() {
     let mut one = run_well(&mixed(), EVERYTHING).files();
-    let mut other = run_well(&mixed(), &["--events", "--seed", "8"]).files();
+    let mut other = run_well(&mixed(), &["--events", "--queues", "--seed", "8"]).files();
     assert!(one.remove("summary.json") != other.remove("summary.json"));
     assert_same_files("with another seed", &one, &other);
 }

@@ -14,11 +14,13 @@ use super::Failure;
 
 pub const CAPTURE: &str = "capture.pcapng";
 pub const MESSAGES: &str = "messages.csv";
+pub const RATES: &str = "rates.csv";
+pub const QUEUES: &str = "queues.csv";
 pub const EVENTS: &str = "events.jsonl";
 pub const SUMMARY: &str = "summary.json";
 pub const LADDER: &str = "ladder.txt";
 /// Every name that a run may write: what an earlier run left under one of them is replaced or removed.
-const ALL: [&str; 5] = [CAPTURE, MESSAGES, EVENTS, SUMMARY, LADDER];
+const ALL: [&str; 7] = [CAPTURE, MESSAGES, RATES, QUEUES, EVENTS, SUMMARY, LADDER];
 
 /// The output directory of a run, and the files that will appear in it.
 #[derive(Debug)]

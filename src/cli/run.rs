@@ -14,15 +14,16 @@ use crate::engine::{Engine, ForeignFrames, MemoryWires, Outcome, RunError, Short
 use crate::io::VethWires;
 use crate::netns;
 use crate::record::{
-    self, Attribution, Capture, CaptureMode, EventLog, Ladder, MessageTable, Peaks, Pressure, SummaryInput,
+    self, Attribution, Capture, CaptureMode, Congestion, EventLog, Ladder, MessageTable, Peaks, Pressure, QueueTable,
+    RateTable, SummaryInput,
 };
 use crate::scenario::{self, Plan, quantity};
 use crate::trace::{Event, Names, Sink};
 
 /// Run a scenario: namespaces, veth pairs, frames, capture, summary.
 ///
-/// Prints a summary and writes capture.pcapng, messages.csv, ladder.txt and summary.json to the output directory. Every
-/// frame crosses a veth pair between two network namespaces, which are gone afterwards. Needs no root.
+/// Prints a summary and writes capture.pcapng, messages.csv, rates.csv, ladder.txt and summary.json to the output directory.
+/// Every frame crosses a veth pair between two network namespaces, which are gone afterwards. Needs no root.
 #[derive(Debug, clap::Args)]
 #[allow(rustdoc::invalid_html_tags, reason = "clap shows these lines in a terminal as they stand")]
 pub struct Arguments {
@@ -43,6 +44,12 @@ pub struct Arguments {
     /// Write events.jsonl: everything that happens.
     #[arg(long)]
     events: bool,
+    /// Write queues.csv: how long the queues of switches were over time.
+    #[arg(long)]
+    queues: bool,
+    /// How often queues.csv has a row for a queue that changes; 0ns writes every change.
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span, default_value = "1us", requires = "queues")]
+    queue_interval: Span,
     /// Print the packet ladder: one line per frame, with what the emulator decided.
     #[arg(long)]
     ladder: bool,
@@ -241,12 +248,15 @@ struct Records {
     dir: PathBuf,
     capture: Option<Capture<Output>>,
     messages: MessageTable<Output>,
+    rates: RateTable<Output>,
+    queues: Option<QueueTable<Output>>,
     events: Option<EventLog<Output>>,
     ladder: Option<Ladder<Output>>,
     printed_ladder: Option<Ladder<io::Stdout>>,
     peaks: Peaks,
     pressure: Pressure,
     attribution: Attribution,
+    congestion: Congestion,
     summary: Output,
     log_events: bool,
 }
@@ -280,6 +290,14 @@ impl Records {
             dir: outputs.dir().to_owned(),
             capture,
             messages: MessageTable::new(outputs.open(outputs::MESSAGES)?, names).map_err(failed)?,
+            rates: RateTable::new(outputs.open(outputs::RATES)?, names).map_err(failed)?,
+            queues: match arguments.queues {
+                true => {
+                    let output = outputs.open(outputs::QUEUES)?;
+                    Some(QueueTable::new(output, names, arguments.queue_interval).map_err(failed)?)
+                }
+                false => None,
+            },
             events: match arguments.events {
                 true => Some(EventLog::new(outputs.open(outputs::EVENTS)?, names)),
                 false => None,
@@ -289,6 +307,7 @@ impl Records {
             peaks: Peaks::new(names),
             pressure: Pressure::new(names),
             attribution: Attribution::new(names),
+            congestion: Congestion::new(names),
             summary: outputs.open(outputs::SUMMARY)?,
             log_events: tracing::enabled!(tracing::Level::TRACE),
         })
@@ -327,6 +346,7 @@ impl Records {
             peaks: &self.peaks,
             limits: &plan.limits(),
             pressure: &self.pressure,
+            congestion: &self.congestion,
             queue_pairs: &self.attribution.at_end(outcome.end),
             compared: outcome.compared,
             has_capture: self.capture.is_some(),
@@ -336,6 +356,10 @@ impl Records {
             say(&record::digest(&input, Some(wall)));
         }
         outputs.finish(self.messages.finish().map_err(failed)?);
+        outputs.finish(self.rates.finish().map_err(failed)?);
+        if let Some(queues) = self.queues {
+            outputs.finish(queues.finish().map_err(failed)?);
+        }
         if let Some(capture) = self.capture {
             outputs.finish(capture.finish().map_err(failed)?);
         }
@@ -358,6 +382,10 @@ impl Sink for Records {
             capture.record(event)?;
         }
         self.messages.record(event)?;
+        self.rates.record(event)?;
+        if let Some(queues) = &mut self.queues {
+            queues.record(event)?;
+        }
         if let Some(events) = &mut self.events {
             events.record(event)?;
         }
@@ -369,7 +397,8 @@ impl Sink for Records {
         }
         self.peaks.record(event)?;
         self.pressure.record(event)?;
-        self.attribution.record(event)
+        self.attribution.record(event)?;
+        self.congestion.record(event)
     }
 }
 

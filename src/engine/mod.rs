@@ -21,6 +21,8 @@ mod pressure_tests;
 mod switch_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod view_tests;
 
 pub use audit::{MessageAudit, Mismatch};
 pub use run::{Engine, Outcome, Progress, RunError};

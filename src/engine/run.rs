@@ -264,15 +264,20 @@ impl<'a> Engine<'a> {
             Some(Arrival { frame, wire_len }) => switch::Input::Frame { port: PortId(moment.unit), frame, wire_len },
             None => switch::Input::Wake,
         };
+        self.handle_at_switch(index, input, sink)
+    }
+
+    fn handle_at_switch(&mut self, index: usize, input: switch::Input, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let node = NodeId((self.nics.len() + index) as u16);
         self.switches[index].handle_input(self.now, input);
         while let Some(output) = self.switches[index].poll_output() {
             match output {
-                switch::Output::Event(kind) => self.tell(moment.node, kind, sink)?,
+                switch::Output::Event(kind) => self.tell(node, kind, sink)?,
                 switch::Output::Transmit(sent) => {
                     let switch::Transmission { port, packet, wire_len, frame } = sent;
                     // Whose message it is, and which transmission, is the sending NIC's knowledge.
                     let passing = Passing { packet, transmission: 0, message: None, wire_len, frame };
-                    self.transmit(moment.node, port, passing, sink)?;
+                    self.transmit(node, port, passing, sink)?;
                 }
             }
         }
@@ -376,6 +381,9 @@ impl<'a> Engine<'a> {
         self.wires.finish()?;
         for node in (0..self.nics.len()).map(|index| NodeId(index as u16)) {
             self.handle(node, Input::End, sink)?;
+        }
+        for index in 0..self.switches.len() {
+            self.handle_at_switch(index, switch::Input::End, sink)?;
         }
         let mut unfinished: Vec<_> = self.audit.unfinished().collect();
         let is_finished = self.is_over();

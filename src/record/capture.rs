@@ -14,6 +14,7 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::pcapng::{PcapNgWriteError, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
 
+use super::marked::Marked;
 use super::{WRITTEN_BY, into_inner, words};
 use crate::base::{NodeId, PortId};
 use crate::trace::{Event, EventKind, Names, PortNames, Sink};
@@ -37,8 +38,8 @@ pub enum CaptureMode {
 ///
 /// | direction | pairs | remarks |
 /// | --- | --- | --- |
-/// | outbound | `wire_len` `t_ps`, and `transmission` where a PSN was given | `retransmission <n>` from the second transmission on, then what each fault rule did to the frame, with the rule's name: `dropped by <rule>` … |
-/// | inbound | `wire_len` `t_ps` `occupancy` | one verdict: `accepted`, `duplicate`, `processed`, `stale`, `discarded: <reason>` |
+/// | outbound | `wire_len` `t_ps`, and `transmission` where a PSN was given | `retransmission <n>` from the second transmission on, `CE set` where a switch marked it, then what each fault rule did to the frame, with the rule's name: `dropped by <rule>` … |
+/// | inbound | `wire_len` `t_ps` `occupancy` | one verdict: `accepted`, `duplicate`, `processed`, `stale`, `forwarded`, `discarded: <reason>` |
 ///
 /// `wire_len` and `occupancy` (of the ingress pool, after the verdict) are octets of the model, `t_ps` the exact time in
 /// picoseconds, whose nanoseconds rounded down are the stamp.
@@ -51,6 +52,7 @@ pub struct Capture<W: Write> {
     interfaces: Vec<Vec<Option<u32>>>,
     snap_octets: usize,
     comment: String,
+    marked: Marked,
     names: Names,
 }
 
@@ -106,6 +108,7 @@ impl<W: Write> Capture<W> {
             interfaces,
             snap_octets: mode.snap_octets() as usize,
             comment: String::new(),
+            marked: Marked::default(),
             names: names.clone(),
         })
     }
@@ -153,8 +156,10 @@ impl<W: Write> Capture<W> {
 
 impl<W: Write> Sink for Capture<W> {
     fn record(&mut self, event: &Event) -> io::Result<()> {
+        self.marked.hear(event);
         match &event.kind {
             EventKind::FrameSent { port, wire_len, transmission, effects, frame, .. } => {
+                let is_marked = self.marked.take(event.node, *port);
                 let Some(interface) = self.interface(event.node, *port) else { return Ok(()) };
                 self.start_comment(event, wire_len.get());
                 if *transmission > 0 {
@@ -162,6 +167,9 @@ impl<W: Write> Sink for Capture<W> {
                 }
                 if let Some(words) = words::retransmission(*transmission) {
                     self.remark(&words);
+                }
+                if is_marked {
+                    self.remark(words::MARKED);
                 }
                 for &effect in effects {
                     self.remark(&words::effect(effect, &self.names));
@@ -278,6 +286,16 @@ mod tests {
         let (_, packets) = read(&written(&story::lossy(), CaptureMode::Headers, |_, _| true));
         let again = "0 753 96/4170 2 wire_len=4154 t_ps=753448 transmission=2; retransmission 1";
         assert!(packets.iter().any(|packet| packet == again), "{packets:#?}");
+    }
+
+    #[test]
+    fn a_mark_stands_at_the_frame_that_got_it() {
+        use crate::trace::PacketKind::Write;
+        let frame = |ps, psn| story::sent(ps, B, Write, psn, 0);
+        let events = [story::marked(1_000, B), frame(2_000, 0), frame(3_000, 1)];
+        let (_, packets) = read(&written(&events, CaptureMode::Headers, |_, _| true));
+        assert!(packets[0].ends_with("wire_len=4154 t_ps=2000; CE set"), "{packets:?}");
+        assert!(packets[1].ends_with("wire_len=4154 t_ps=3000"), "{packets:?}");
     }
 
     #[test]

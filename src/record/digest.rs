@@ -4,37 +4,15 @@ use std::time::Duration;
 
 use super::explain::explain;
 use super::messages::{MessageRow, MessageStats};
+use super::slowdown::congestion;
 use super::summary::{Outcome, SummaryInput};
+use super::traffic::traffic;
 use super::words;
-use crate::base::{NodeId, Octets, Span};
+use crate::base::{Octets, Span};
 use crate::trace::NodeCounters;
 
-/// A counter that is worth a word when it is not 0, and the word.
-type Notable = (fn(&NodeCounters) -> u64, &'static str);
-
-/// So many messages have a line each; of more, the spread is shown. Of more nodes, those with something to say.
+/// So many messages have a line each; of more, the spread is shown.
 const EACH: usize = 10;
-
-const NOTABLE: [Notable; 18] = [
-    (|c| c.num_retransmitted_pkts, "retransmissions"),
-    (|c| c.num_rto, "timeouts"),
-    (|c| c.num_nacks_sent, "NAKs sent"),
-    (|c| c.num_nacks_recvd, "NAKs received"),
-    (|c| c.rx_drops, "dropped at a full ingress pool"),
-    (|c| c.rx_lossless_drops, "LOSSLESS VIOLATIONS"),
-    (|c| c.num_rx_drops_after_nak, "discarded after a NAK"),
-    (|c| c.num_rx_drops_no_qp_data + c.num_rx_drops_no_qp_ctrl, "for unknown queue pairs"),
-    (|c| c.num_rx_drops_ghost_ack, "ghost ACKs"),
-    (|c| c.num_duplicate, "duplicates"),
-    (|c| c.rx_icrc_encapsulated, "bad ICRCs"),
-    (|c| c.rx_malformed + c.rx_pfc_no_class, "malformed"),
-    (|c| c.rx_global_pause, "802.3x pauses ignored"),
-    (|c| c.rx_wrong_address, "for other addresses"),
-    (|c| c.rx_remote_access, "outside registered memory"),
-    (|c| c.pfcxoff_rx, "XOFFs received"),
-    (|c| c.pfcxoff_tx, "XOFFs sent"),
-    (|c| c.num_cnp_sent, "CNPs sent"),
-];
 
 /// The digest of a run, in lines: what ran, its messages, the traffic of each node with whatever went wrong there, where
 /// the time went, the verdict, and where to look next.
@@ -60,7 +38,8 @@ pub fn digest(input: &SummaryInput<'_>, wall: Option<Duration>) -> String {
     }
     lines.extend(traffic(input));
     lines.push(String::new());
-    let why = explain(input);
+    let mut why = explain(input);
+    why.extend(congestion(input));
     if !why.is_empty() {
         lines.extend(why);
         lines.push(String::new());
@@ -107,36 +86,6 @@ fn all_messages(messages: &MessageStats) -> Vec<String> {
         lines.push(format!("  goodput of all {} together: {}", size(totals.completed_bytes), rate(bps)));
     }
     lines
-}
-
-fn traffic(input: &SummaryInput<'_>) -> Vec<String> {
-    let frames = |way, frames, bytes| format!("{way} {}, {} B", counted(frames, "frame"), grouped(bytes));
-    let mut rows = Vec::new();
-    let mut quiet = NodeCounters::default();
-    let mut quiet_count = 0;
-    for (node, counters) in (0..).map(NodeId).zip(input.counters.iter()) {
-        let notable = NOTABLE.iter().map(|(count, words)| (count(counters), words)).filter(|(n, _)| *n > 0);
-        let notable: Vec<_> = notable.map(|(n, words)| format!("{words}: {}", grouped(n))).collect();
-        if input.names.nodes.len() > EACH && notable.is_empty() {
-            quiet.total_packets_tx += counters.total_packets_tx;
-            quiet.total_bytes_tx += counters.total_bytes_tx;
-            quiet.total_packets_rx += counters.total_packets_rx;
-            quiet.total_bytes_rx += counters.total_bytes_rx;
-            quiet_count += 1;
-        } else {
-            rows.push((input.names.node(node).to_owned(), counters, notable.join(", ")));
-        }
-    }
-    if quiet_count > 0 {
-        let which = if rows.is_empty() { "node" } else { "other node" };
-        rows.push((counted(quiet_count, which), &quiet, String::new()));
-    }
-    let cells = rows.into_iter().map(|(name, counters, notable)| {
-        let sent = frames("sent", counters.total_packets_tx, counters.total_bytes_tx);
-        let received = frames("received", counters.total_packets_rx, counters.total_bytes_rx);
-        [name, sent, received, notable]
-    });
-    columns(&cells.collect::<Vec<_>>())
 }
 
 fn verdict(input: &SummaryInput<'_>) -> Vec<String> {
@@ -206,7 +155,7 @@ fn size(octets: Octets) -> String {
 }
 
 /// A rate to three decimals.
-fn rate(bps: u64) -> String {
+pub(super) fn rate(bps: u64) -> String {
     let units = [(1_000_000_000, "Gb/s"), (1_000_000, "Mb/s"), (1_000, "kb/s")];
     match units.into_iter().find(|(unit, _)| bps >= *unit) {
         Some((unit, name)) => format!("{} {name}", decimal(bps, unit, 3)),
@@ -242,9 +191,8 @@ pub(super) fn decimal(value: u64, unit: u64, decimals: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::story::{self, A, Run, posted};
-    use super::super::{Peaks, Pressure};
     use super::*;
-    use crate::trace::{Counters, DropReason, Event, PacketKind, Verdict};
+    use crate::trace::Event;
 
     fn digest_of(events: &[Event], outcome: &Outcome, wall: Option<Duration>) -> String {
         digest(&Run::of(events).input(outcome), wall)
@@ -277,7 +225,7 @@ mod tests {
               message 0  a -> b  WRITE 8 KiB  completed in 1.039048 us  63.073 Gb/s
 
               a  sent 4 frames, 16,616 B  received 2 frames, 252 B     retransmissions: 2, NAKs received: 1
-              b  sent 2 frames, 252 B     received 4 frames, 16,616 B  NAKs sent: 1, dropped at a full ingress pool: 1, discarded after a NAK: 1
+              b  sent 2 frames, 252 B     received 4 frames, 16,616 B  dropped at a full ingress pool: 1, NAKs sent: 1, discarded after a NAK: 1
 
               no pause: class 0 of b peaked at 4,136 of 2,880,000 B Xoff
 
@@ -339,28 +287,6 @@ mod tests {
             all well: 0 of 0 messages completed, 0 B compared and equal
             next: messages.csv, a row per message; wireshark capture.pcapng, every frame
         ");
-    }
-
-    #[test]
-    fn of_many_nodes_those_with_something_to_say_are_shown() {
-        let mut run = Run::of(&[]);
-        run.names.nodes = (0..12).map(|n| story::named(&format!("n{n}"))).collect();
-        run.counters = Counters::new(12);
-        run.limits = story::limits(12);
-        run.peaks = Peaks::new(&run.names);
-        run.pressure = Pressure::new(&run.names);
-        let sent = |node| story::sent(0, NodeId(node), PacketKind::Write, 0, 1);
-        let lost = story::received(1, NodeId(7), PacketKind::Write, 0, Verdict::Dropped(DropReason::PoolFull));
-        story::play(&[sent(0), sent(1), sent(7), lost], &mut run.counters).unwrap();
-        insta::assert_snapshot!(digest(&run.input(&Outcome::AllWell), None), @r#"
-            story (seed 1): 0 messages between 12 nodes, 0 ps emulated
-
-              n7              sent 1 frame, 4,154 B   received 1 frame, 4,154 B  dropped at a full ingress pool: 1
-              11 other nodes  sent 2 frames, 8,308 B  received 0 frames, 0 B
-
-            all well: 0 of 0 messages completed, 0 B compared and equal
-            next: tshark -r capture.pcapng -Y 'frame.comment contains "discarded"'
-        "#);
     }
 
     #[test]

@@ -8,13 +8,18 @@ use crate::trace::{IngressLimit, PcieDirection};
 
 /// So many queue pairs, and so many pauses, have a line each.
 const EACH: usize = 10;
+/// Of more pauses, so many: the worst.
+const WORST: usize = 3;
+
+/// A line, and how much there is behind it.
+type Weighted = (u64, String);
 
 /// Lines for the digest.
 pub(super) fn explain(input: &SummaryInput<'_>) -> Vec<String> {
     let mut lines = times(input);
     lines.extend(shortened(paused(input)));
     lines.extend(shortened(pausing(input)));
-    lines.extend(stopped(input));
+    lines.extend(shortened(stopped(input)));
     lines
 }
 
@@ -42,7 +47,7 @@ fn shares(times: &Times) -> String {
 }
 
 /// Classes that the peer held back.
-fn paused(input: &SummaryInput<'_>) -> Vec<String> {
+fn paused(input: &SummaryInput<'_>) -> Vec<Weighted> {
     let mut lines = Vec::new();
     for (node, names) in (0..).map(NodeId).zip(&input.names.nodes) {
         for port in (0..names.ports.len()).map(|port| PortId(port as u16)) {
@@ -52,7 +57,8 @@ fn paused(input: &SummaryInput<'_>) -> Vec<String> {
                     let share = u128::from(paused.ps()) * 1_000 + u128::from(input.end.ps() / 2);
                     let share = share.checked_div(u128::from(input.end.ps())).unwrap_or(0) as u64;
                     let whose = whose(input, node, port, class);
-                    lines.push(format!("  {whose} paused by its peer for {paused}, {} of the run", percent(share)));
+                    let line = format!("  {whose} paused by its peer for {paused}, {} of the run", percent(share));
+                    lines.push((paused.ps(), line));
                 }
             }
         }
@@ -61,7 +67,7 @@ fn paused(input: &SummaryInput<'_>) -> Vec<String> {
 }
 
 /// Classes that held the peer back; if there are none, the one that came closest to it.
-fn pausing(input: &SummaryInput<'_>) -> Vec<String> {
+fn pausing(input: &SummaryInput<'_>) -> Vec<Weighted> {
     let mut lines = Vec::new();
     let mut closest: Option<(u128, String)> = None;
     let mut has_pfc = false;
@@ -69,7 +75,7 @@ fn pausing(input: &SummaryInput<'_>) -> Vec<String> {
         let IngressLimit { pool, pfc: Some((xoff, _)) } = limit else { continue };
         has_pfc = true;
         let peak = input.peaks.ingress(node, port, class);
-        let pauses = input.pressure.pauses_sent(node, port, class);
+        let pauses = input.pressure.sent(node, port, class).xoff;
         let whose = whose(input, node, port, class);
         if pauses > 0 {
             let (peak, xoff, pool) = (octets(peak), octets(xoff), octets(pool));
@@ -78,7 +84,7 @@ fn pausing(input: &SummaryInput<'_>) -> Vec<String> {
             if let Some(pcie) = input.pressure.pcie(node, PcieDirection::ToHost) {
                 line += &format!("; PCIe link to its host {} busy", percent(pcie.per_mille(input.end)));
             }
-            lines.push(line);
+            lines.push((pauses, line));
             continue;
         }
         if peak.is_zero() {
@@ -92,25 +98,26 @@ fn pausing(input: &SummaryInput<'_>) -> Vec<String> {
         }
     }
     if !has_pfc {
-        return vec!["  no pause: PFC is enabled for no class".into()];
+        return vec![(0, "  no pause: PFC is enabled for no class".into())];
     }
     if lines.is_empty() {
-        lines.extend(closest.map(|(_, line)| line));
+        lines.extend(closest.map(|(_, line)| (0, line)));
     }
     lines
 }
 
 /// A paused class that stopped everybody (model.md T8).
-fn stopped(input: &SummaryInput<'_>) -> Vec<String> {
+fn stopped(input: &SummaryInput<'_>) -> Vec<Weighted> {
     let mut lines = Vec::new();
     for (node, names) in (0..).map(NodeId).zip(&input.names.nodes) {
         for class in Class::all() {
             let stopped = input.pressure.stopped_by_pause(node, class);
             if stopped > Span::ZERO {
-                lines.push(format!(
+                let line = format!(
                     "  {}: generation stopped for all queue pairs by class {class}'s full egress pool, paused for {stopped}",
                     names.name
-                ));
+                );
+                lines.push((stopped.ps(), line));
             }
         }
     }
@@ -133,10 +140,15 @@ fn percent(per_mille: u64) -> String {
     if text.contains('.') { format!("{text} %") } else { format!("{text}.0 %") }
 }
 
-fn shortened(mut lines: Vec<String>) -> Vec<String> {
-    if lines.len() > EACH {
-        let others = lines.len() - EACH;
-        lines.truncate(EACH);
+/// All lines in their order; of too many the worst, those first.
+fn shortened(mut lines: Vec<Weighted>) -> Vec<String> {
+    let others = if lines.len() > EACH { lines.len() - WORST } else { 0 };
+    if others > 0 {
+        lines.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+        lines.truncate(WORST);
+    }
+    let mut lines: Vec<_> = lines.into_iter().map(|(_, line)| line).collect();
+    if others > 0 {
         lines.push(format!("  … and {} in summary.json", counted(others as u64, "other")));
     }
     lines
@@ -210,5 +222,13 @@ mod tests {
         run.limits = Default::default();
         let text = explain(&run.input(&Outcome::AllWell)).join("\n");
         assert_eq!(text, "  no pause: PFC is enabled for no class");
+    }
+
+    #[test]
+    fn of_many_lines_the_worst_are_shown() {
+        let lines = |count: u64| (0..count).map(|n| (n % 7, format!("{n}"))).collect::<Vec<_>>();
+        assert_eq!(shortened(lines(10)).len(), 10);
+        assert_eq!(shortened(lines(11)), ["6", "5", "4", "  … and 8 others in summary.json"]);
+        assert_eq!(shortened(lines(64))[..3], ["6", "13", "20"], "of equals the first");
     }
 }

@@ -249,9 +249,7 @@ impl<W: Write> MessageTable<W> {
         for row in std::mem::take(&mut self.stats.open).into_values() {
             self.write(&row)?;
         }
-        let mut writer = self.writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
-        writer.flush()?;
-        Ok(writer)
+        words::finish_csv(self.writer)
     }
 
     fn write(&mut self, row: &MessageRow) -> io::Result<()> {

@@ -5,8 +5,10 @@
 //!         ─► MessageTable  messages.csv    a row per message, and the figures of the summary
 //!         ─► EventLog      events.jsonl    everything that happened
 //!         ─► Ladder        text            a line per frame between two nodes
-//!         ─► Attribution, Peaks, Pressure ─┐
-//!  end of run ─────────────────────────────┴► write_summary (summary.json), digest (the terminal)
+//!         ─► RateTable     rates.csv       a row per change of a queue pair's rate
+//!         ─► QueueTable    queues.csv      how long the queues of switches were
+//!         ─► Attribution, Peaks, Pressure, Congestion ─┐
+//!  end of run ─────────────────────────────────────────┴► write_summary (summary.json), digest (the terminal)
 //! ```
 //!
 //! Writers stream: their memory does not grow with the frames of a run. They buffer, so an error of the file may show
@@ -17,28 +19,38 @@
 
 mod attribution;
 mod capture;
+mod congestion;
 mod digest;
 mod event_log;
 mod explain;
+mod hw_counters;
 mod ladder;
+mod marked;
 mod messages;
 mod peaks;
 mod pressure;
+mod queues;
+mod rates;
+mod slowdown;
 #[cfg(test)]
 mod story;
 mod summary;
+mod traffic;
 mod words;
 
 use std::io::{self, BufWriter, Write};
 
 pub use attribution::{Attribution, Cause, QueuePairTime, Times};
 pub use capture::{Capture, CaptureMode};
+pub use congestion::Congestion;
 pub use digest::digest;
 pub use event_log::{EventLog, event_object};
 pub use ladder::{Ladder, LinkEnds};
 pub use messages::{MessageRow, MessageStats, MessageStatus, MessageTable};
 pub use peaks::Peaks;
 pub use pressure::{PcieUse, Pressure};
+pub use queues::QueueTable;
+pub use rates::RateTable;
 pub use summary::{Outcome, SummaryInput, write_summary};
 
 /// Who wrote a file, as its metadata says it.
@@ -57,6 +69,13 @@ mod tests {
 
     use super::*;
 
+    /// Every row has as many cells as the header.
+    fn is_table(octets: &[u8]) -> bool {
+        let mut reader = csv::Reader::from_reader(octets);
+        let width = reader.headers().map_or(0, csv::StringRecord::len);
+        width > 0 && reader.records().all(|row| row.is_ok_and(|row| row.len() == width))
+    }
+
     proptest! {
         #[test]
         fn no_order_of_events_upsets_a_writer(events in story::any_events()) {
@@ -69,6 +88,19 @@ mod tests {
             prop_assert!(table.finish().is_ok());
             story::play(&events, &mut Peaks::new(&names)).unwrap();
             story::play(&events, &mut Pressure::new(&names)).unwrap();
+            let mut rates = RateTable::new(Vec::new(), &names).unwrap();
+            story::play(&events, &mut rates).unwrap();
+            prop_assert!(is_table(&rates.finish().unwrap()));
+            for interval in [0, 1, 1_000_000] {
+                let mut queues = QueueTable::new(Vec::new(), &names, crate::base::Span::from_ps(interval)).unwrap();
+                story::play(&events, &mut queues).unwrap();
+                prop_assert!(is_table(&queues.finish().unwrap()));
+            }
+            let outcome = Outcome::AllWell;
+            let run = story::Run::of(&events);
+            let written = write_summary(Vec::new(), &run.input(&outcome)).unwrap();
+            prop_assert!(serde_json::from_slice::<serde_json::Value>(&written).is_ok());
+            prop_assert!(digest(&run.input(&outcome), None).ends_with('\n'));
             let mut attribution = Attribution::new(&names);
             story::play(&events, &mut attribution).unwrap();
             attribution.at_end(crate::base::Instant::MAX);

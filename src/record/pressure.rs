@@ -29,7 +29,18 @@ struct Node {
 struct Port {
     is_paused: ByClass<bool>,
     paused: ByClass<Span>,
-    pauses_sent: ByClass<u64>,
+    pauses_ended: ByClass<u64>,
+    sent: ByClass<PfcFrames>,
+    received: ByClass<PfcFrames>,
+}
+
+/// PFC frames that speak of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PfcFrames {
+    /// Refreshes included.
+    pub xoff: u64,
+    /// Needed or not.
+    pub xon: u64,
 }
 
 /// What crossed a PCIe link in one direction, and how full the buffers at its ends became.
@@ -65,9 +76,19 @@ impl Pressure {
         self.nodes[node.index()].ports[port.index()].paused[class.index()]
     }
 
-    /// XOFF frames that the port asked for, refreshes included.
-    pub fn pauses_sent(&self, node: NodeId, port: PortId, class: Class) -> u64 {
-        self.nodes[node.index()].ports[port.index()].pauses_sent[class.index()]
+    /// PFC frames that the port asked for.
+    pub fn sent(&self, node: NodeId, port: PortId, class: Class) -> PfcFrames {
+        self.nodes[node.index()].ports[port.index()].sent[class.index()]
+    }
+
+    /// PFC frames of the peer.
+    pub fn received(&self, node: NodeId, port: PortId, class: Class) -> PfcFrames {
+        self.nodes[node.index()].ports[port.index()].received[class.index()]
+    }
+
+    /// How often the peer held the class back and then no more.
+    pub fn pauses_ended(&self, node: NodeId, port: PortId, class: Class) -> u64 {
+        self.nodes[node.index()].ports[port.index()].pauses_ended[class.index()]
     }
 
     /// How long nothing was generated for any queue pair because the egress pool of this class was full and the peer
@@ -87,9 +108,16 @@ impl Sink for Pressure {
         let (now, node) = (event.at, &mut self.nodes[event.node.index()]);
         match event.kind {
             EventKind::PauseRequested { port, class, .. } => {
-                node.ports[port.index()].pauses_sent[class.index()] += 1;
+                node.ports[port.index()].sent[class.index()].xoff += 1;
+            }
+            EventKind::ResumeRequested { port, class, .. } => {
+                node.ports[port.index()].sent[class.index()].xon += 1;
+            }
+            EventKind::ResumeReceived { port, class, .. } => {
+                node.ports[port.index()].received[class.index()].xon += 1;
             }
             EventKind::Paused { port, class, .. } => {
+                node.ports[port.index()].received[class.index()].xoff += 1;
                 node.ports[port.index()].is_paused[class.index()] = true;
                 node.note_stop(now);
             }
@@ -97,6 +125,8 @@ impl Sink for Pressure {
                 let port = &mut node.ports[port.index()];
                 port.is_paused[class.index()] = false;
                 port.paused[class.index()] += paused;
+                // A pause that the end of the run cut off did not end.
+                port.pauses_ended[class.index()] += u64::from(matches!(event.kind, EventKind::Resumed { .. }));
                 node.note_stop(now);
             }
             EventKind::GenerationStopped { class, .. } => {

@@ -1,9 +1,10 @@
 //! The words that captures, ladders and digests share.
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 
 use crate::base::{Octets, Span};
-use crate::trace::{Effect, Names, PacketKind, RuleEffect, Verdict};
+use crate::trace::{Effect, Names, PacketKind, RateCause, RuleEffect, Verdict};
 use crate::wire::Verb;
 
 /// Whether the PSN of such a packet says anything.
@@ -46,6 +47,9 @@ pub(super) fn effect(effect: RuleEffect, names: &Names) -> Cow<'static, str> {
     .into()
 }
 
+/// What a switch did to a frame that it marked.
+pub(super) const MARKED: &str = "CE set";
+
 /// `retransmission n` for the n-th repetition of a PSN.
 ///
 /// * Range: `transmission` as in `FrameSent`, where 0 and 1 are not repetitions.
@@ -60,6 +64,29 @@ pub(super) fn goodput_bps(octets: Octets, span: Span) -> Option<u64> {
     let bit_ps = u128::from(octets.get()) * 8 * 1_000_000_000_000;
     let ps = u128::from(span.ps());
     (ps > 0).then(|| u64::try_from((bit_ps + ps / 2) / ps).unwrap_or(u64::MAX))
+}
+
+/// What moved a rate, as the event log spells it.
+pub(super) const fn rate_cause(cause: RateCause) -> &'static str {
+    match cause {
+        RateCause::Cut => "cut",
+        RateCause::AdditiveReduction => "additive_reduction",
+        RateCause::FastRecovery => "fast_recovery",
+        RateCause::AdditiveIncrease => "additive_increase",
+        RateCause::HyperIncrease => "hyper_increase",
+    }
+}
+
+/// An average of octets in whole ones, rounded half up: tables and summaries hold integers only.
+pub(super) fn whole(average: f64) -> Octets {
+    Octets::new((average + 0.5).floor() as u64)
+}
+
+/// Writes out what is buffered and gives the writer back.
+pub(super) fn finish_csv<W: Write>(writer: csv::Writer<W>) -> io::Result<W> {
+    let mut writer = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
+    writer.flush()?;
+    Ok(writer)
 }
 
 #[cfg(test)]

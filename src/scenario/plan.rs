@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::expect::Expectation;
 use super::network::ecmp_salt;
 use crate::base::{Class, Instant, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
-use crate::port::{IngressConfig, PerClass, Pools};
-use crate::trace::{IngressLimit, Limits, Names, NodeLimits, NodeNames, PortNames};
+use crate::port::{IngressConfig, MarkConfig, PerClass, Pools};
+use crate::trace::{IngressLimit, Limits, MarkLimit, Names, NodeLimits, NodeNames, PortNames};
 use crate::wire::Verb;
 use crate::{link, nic, switch};
 
@@ -202,7 +202,7 @@ impl Plan {
 
     /// Sizes and thresholds of the buffers, for those who write for people.
     pub fn limits(&self) -> Limits {
-        let switches = self.switches.iter().map(|_| NodeLimits::default());
+        let switches = self.switches.iter().map(|switch| switch_limits(&switch.config));
         let mut nodes: Vec<_> = self.nics.iter().map(|nic| nic_limits(&nic.config)).chain(switches).collect();
         for end in self.links.iter().flat_map(|link| &link.ends) {
             let classes = match self.switch_at(end.node) {
@@ -249,5 +249,12 @@ fn nic_limits(config: &nic::Config) -> NodeLimits {
     for (class, pool) in Pools::new(config.egress.total, &config.egress.shares).iter() {
         egress[class.index()] = Some(pool.size());
     }
-    NodeLimits { egress, ports: Vec::new() }
+    NodeLimits { egress, ..NodeLimits::default() }
+}
+
+/// What a switch has at all of its ports.
+fn switch_limits(config: &switch::Config) -> NodeLimits {
+    let MarkConfig { kmin, kmax, .. } = config.marking;
+    let marking = config.marking_enabled.map(|is_enabled| is_enabled.then_some(MarkLimit { kmin, kmax }));
+    NodeLimits { marking, ..NodeLimits::default() }
 }

@@ -21,6 +21,11 @@ macro_rules! counters {
                 [$((stringify!($name), self.$name),)*].into_iter()
             }
 
+            /// Counts what `other` did as well.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+
             /// The counter called `name`.
             pub fn get(&self, name: &str) -> Option<u64> {
                 self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)

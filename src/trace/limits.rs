@@ -14,6 +14,8 @@ pub struct NodeLimits {
     pub egress: EgressLimits,
     /// By port, then class.
     pub ports: Vec<[Option<IngressLimit>; Class::COUNT]>,
+    /// When a switch marks packets, by class, where it does; the same at every port.
+    pub marking: [Option<MarkLimit>; Class::COUNT],
 }
 
 /// The size of each class's egress pool, where it has one.
@@ -25,6 +27,20 @@ pub struct IngressLimit {
     pub pool: Octets,
     /// Xoff and Xon, where PFC is enabled for the class.
     pub pfc: Option<(Octets, Octets)>,
+}
+
+/// The averages between which a queue's packets are marked more and more often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkLimit {
+    pub kmin: Octets,
+    pub kmax: Octets,
+}
+
+impl NodeLimits {
+    /// Whether this is a NIC: a switch has no egress pools.
+    pub fn is_nic(&self) -> bool {
+        self.egress.iter().any(Option::is_some)
+    }
 }
 
 impl Limits {

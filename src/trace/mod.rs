@@ -15,7 +15,7 @@ pub use event::{
     Verdict,
 };
 pub use ledger::{Account, Balance, Imbalance, Ledger};
-pub use limits::{EgressLimits, IngressLimit, Limits, NodeLimits};
+pub use limits::{EgressLimits, IngressLimit, Limits, MarkLimit, NodeLimits};
 pub use names::{Names, NodeNames, PortNames};
 
 /// Something that listens to events.

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
 
+use super::marked::Marked;
 use super::{into_inner, words};
 use crate::base::{Instant, NodeId, PortId};
-use crate::trace::{DropReason, Event, EventKind, Headline, Names, Sink, Verdict};
+use crate::trace::{DropReason, Effect, Event, EventKind, Headline, Names, PacketKind, RuleEffect, Sink, Verdict};
 
 /// A link by its two ports. Where a ladder shows it, its first end stands on the left.
 pub type LinkEnds = ((NodeId, PortId), (NodeId, PortId));
@@ -27,6 +28,9 @@ pub type LinkEnds = ((NodeId, PortId), (NodeId, PortId));
 /// that order. The number at the packet is its PSN, for PFC the class; `qp` is the destination queue pair in decimal. A
 /// frame that the link dropped ends in an `x`. What went as it should, accepted or processed, is not worth a word.
 ///
+/// A line is one link: behind a switch a frame has a second one, with the switch on one side and the next node on the
+/// other. Where two nodes have several links, frames on all but the first say by which port they left.
+///
 /// A line waits until the fate of its frame is known, and so do those behind it. Frames of one direction of a link
 /// arrive in the order in which they were sent; where one arrives out of turn, it is told by its packet.
 ///
@@ -41,6 +45,7 @@ pub struct Ladder<W: Write> {
     /// Per link and direction: lines of frames on their way, the oldest first.
     in_flight: Vec<[VecDeque<Flight>; 2]>,
     waiting: VecDeque<Line>,
+    marked: Marked,
     /// Lines written; line `n` of the run waits at `n - written`.
     written: u64,
 }
@@ -56,6 +61,15 @@ struct End {
 struct Flight {
     line: u64,
     packet: Headline,
+    /// A fault changed its octets: what arrives may look like another packet.
+    is_corrupted: bool,
+}
+
+/// What leaves a port.
+struct Sent<'a> {
+    packet: Headline,
+    copies: u32,
+    effects: &'a [RuleEffect],
 }
 
 struct Line {
@@ -102,6 +116,7 @@ impl<W: Write> Ladder<W> {
             ends,
             in_flight: links.iter().map(|_| Default::default()).collect(),
             waiting: VecDeque::new(),
+            marked: Marked::default(),
             written: 0,
         };
         let frame_width = 2 * ladder.name_width + ARROW + 4;
@@ -126,9 +141,12 @@ impl<W: Write> Ladder<W> {
     }
 
     /// A frame joins the picture. `copies` of it are on their way; none, if the link dropped it.
-    fn on_sent(&mut self, event: &Event, end: End, packet: Headline, copies: u32, remarks: Vec<Cow<'static, str>>) {
+    fn on_sent(&mut self, event: &Event, end: End, flight: Sent<'_>, remarks: Vec<Cow<'static, str>>) {
+        let Sent { packet, copies, effects } = flight;
         let line = self.written + self.waiting.len() as u64;
-        self.in_flight[end.link][end.direction].extend((0..copies).map(|_| Flight { line, packet }));
+        let is_corrupted = effects.iter().any(|effect| effect.effect == Effect::Corrupted);
+        let flight = |_| Flight { line, packet, is_corrupted };
+        self.in_flight[end.link][end.direction].extend((0..copies).map(flight));
         let state = if copies > 0 { State::OnItsWay { copies } } else { State::Dropped };
         self.waiting.push_back(Line {
             at: event.at,
@@ -139,10 +157,13 @@ impl<W: Write> Ladder<W> {
 
     fn on_received(&mut self, event: &Event, end: End, packet: Headline, verdict: Verdict) {
         let flights = &mut self.in_flight[end.link][1 - end.direction];
-        // Out of turn only after a fault; what a fault made unreadable is taken to be the frame whose turn it is.
+        // Out of turn only after a fault. What a fault changed may look like any packet, to a switch above all, which
+        // checks no ICRC; what cannot be told by its packet or its fault is taken to be the frame whose turn it is.
         let same = flights.iter().position(|flight| is_same(flight.packet, packet));
-        let is_unreadable = matches!(verdict, Verdict::Dropped(DropReason::Malformed(_)));
-        let turn = same.or(is_unreadable.then_some(0));
+        let changed = || flights.iter().position(|flight| flight.is_corrupted);
+        let is_malformed = matches!(verdict, Verdict::Dropped(DropReason::Malformed(_)));
+        let is_unreadable = is_malformed || packet.kind == PacketKind::Other;
+        let turn = same.or_else(changed).or(is_unreadable.then_some(0));
         let Some(flight) = turn.and_then(|turn| flights.remove(turn)) else {
             return self.note(event, format!("receives what nobody sent: {}", label(packet)));
         };
@@ -198,18 +219,24 @@ impl<W: Write> Ladder<W> {
 
 impl<W: Write> Sink for Ladder<W> {
     fn record(&mut self, event: &Event) -> io::Result<()> {
+        self.marked.hear(event);
         match event.kind {
             EventKind::FrameSent { port, packet, transmission, fate, ref effects, .. } => {
                 if let Some(end) = self.end(event.node, port) {
+                    let mark = self.marked.take(event.node, port).then_some(words::MARKED.into());
                     let effects_said = effects.iter().map(|&effect| words::effect(effect, &self.names));
-                    let remarks = words::retransmission(transmission).into_iter().chain(effects_said).collect();
-                    self.on_sent(event, end, packet, fate.copies(effects), remarks);
+                    let twin = self.names.port(event.node, port).contains('#');
+                    let by_port = twin.then(|| format!("by {}", self.names.port(event.node, port)).into());
+                    let own = words::retransmission(transmission).into_iter().chain(mark);
+                    let remarks = own.chain(effects_said).chain(by_port).collect();
+                    let sent = Sent { packet, copies: fate.copies(effects), effects };
+                    self.on_sent(event, end, sent, remarks);
                 }
             }
             EventKind::FrameInjected { port, rule, packet, .. } => {
                 if let Some(end) = self.end(event.node, port) {
                     let remarks = vec![format!("injected by {}", self.names.rule(rule)).into()];
-                    self.on_sent(event, end, packet, 1, remarks);
+                    self.on_sent(event, end, Sent { packet, copies: 1, effects: &[] }, remarks);
                 }
             }
             EventKind::FrameReceived { port, packet, verdict, .. } => {
@@ -270,137 +297,4 @@ fn arrow(label: &str, is_to_the_right: bool, state: State) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::super::story::{self, A, B, Full, LINK, at, qpn, received, sent};
-    use super::*;
-    use crate::base::{Class, Psn, Span};
-    use crate::trace::PacketKind;
-    use crate::wire::WireError;
-
-    fn ladder(events: &[Event]) -> String {
-        let mut ladder = Ladder::new(Vec::new(), &story::names(), &LINK).unwrap();
-        story::play(events, &mut ladder).unwrap();
-        String::from_utf8(ladder.finish().unwrap()).unwrap()
-    }
-
-    #[test]
-    fn a_clean_run_is_a_sequence_diagram() {
-        insta::assert_snapshot!(ladder(&story::clean()), @r"
-             ns      frame                                qp  what was decided
-              0.000  a * message 0 posted: WRITE of 8192 B to b
-            233.924  a |--WRITE 0-------------->| b        2
-            317.004  a |--WRITE 1-------------->| b        2
-            419.524  a |<----------------ACK 1--| b        2
-            486.293  b * message 0 delivered
-            519.524  a * message 0 completed
-        ");
-    }
-
-    #[test]
-    fn a_lost_packet_is_sent_again() {
-        insta::assert_snapshot!(ladder(&story::lossy()), @r"
-              ns      frame                                qp  what was decided
-               0.000  a * message 0 posted: WRITE of 8192 B to b
-             233.924  a |--WRITE 0-------------->| b        2  discarded: ingress pool full
-             317.004  a |--WRITE 1-------------->| b        2  discarded: after NAK
-             419.524  a |<----------------NAK 0--| b        2
-             519.524  a * goes back to PSN 0, 2 packets taken back
-             753.448  a |--WRITE 0-------------->| b        2  retransmission 1
-             836.528  a |--WRITE 1-------------->| b        2  retransmission 1
-             939.048  a |<----------------ACK 1--| b        2
-            1005.817  b * message 0 delivered
-            1039.048  a * message 0 completed
-        ");
-    }
-
-    #[test]
-    fn pauses_and_timeouts_explain_the_silence() {
-        let (port, class, paused) = (PortId(0), Class::default(), Span::from_ps(83_984_800));
-        let events = [
-            sent(1_680, B, PacketKind::Xoff, 0, 0),
-            received(101_680, A, PacketKind::Xoff, 0, Verdict::Processed),
-            at(101_680, A, EventKind::Paused { port, class, quanta: 65_535, duration: paused }),
-            at(84_086_480, A, EventKind::Resumed { port, class, paused, by_xon: false }),
-            at(64_000_000_000, A, EventKind::TransportTimerExpired { qpn: qpn(2), oldest: Psn::new(7) }),
-        ];
-        insta::assert_snapshot!(ladder(&events), @r"
-                  ns      frame                                qp  what was decided
-                   1.680  a |<---------XOFF class 0--| b
-                 101.680  a * class 0 paused for 83.9848 us
-               84086.480  a * class 0 resumes after 83.9848 us: the pause is over
-            64000000.000  a * timeout, the oldest PSN without an acknowledgement is 7
-        ");
-    }
-
-    #[test]
-    fn what_never_arrived_is_still_on_its_way() {
-        insta::assert_snapshot!(ladder(&story::clean()[4..7]), @r"
-             ns      frame                                qp  what was decided
-            233.924  a |--WRITE 0-------------->| b        2
-            317.004  a |--WRITE 1-------------->| b        2  still on its way
-        ");
-    }
-
-    #[test]
-    fn frames_out_of_turn_are_told_by_their_packet() {
-        use PacketKind::Write;
-        let malformed = Verdict::Dropped(DropReason::Malformed(WireError::BadIcrc { found: 1, computed: 2 }));
-        let events = [
-            sent(1_000, A, Write, 0, 1),
-            sent(2_000, A, Write, 1, 1),
-            sent(3_000, A, Write, 2, 1),
-            received(4_000, B, Write, 1, Verdict::Dropped(DropReason::AfterNak)),
-            received(5_000, B, PacketKind::Other, 0, malformed),
-            received(6_000, B, Write, 2, Verdict::Duplicate),
-            received(7_000, B, Write, 9, Verdict::Duplicate),
-        ];
-        insta::assert_snapshot!(ladder(&events), @r"
-            ns      frame                                qp  what was decided
-             1.000  a |--WRITE 0-------------->| b        2  discarded: bad ICRC
-             2.000  a |--WRITE 1-------------->| b        2  discarded: after NAK
-             3.000  a |--WRITE 2-------------->| b        2  duplicate
-             7.000  b * receives what nobody sent: WRITE 9
-        ");
-    }
-
-    #[test]
-    fn an_arrow_ends_where_its_frame_did() {
-        assert_eq!(arrow("WRITE 7", true, State::Arrived), "--WRITE 7-------------->");
-        assert_eq!(arrow("WRITE 7", true, State::Dropped), "--WRITE 7----------x    ");
-        assert_eq!(arrow("NAK 7", false, State::Arrived), "<----------------NAK 7--");
-        assert_eq!(arrow("NAK 7", false, State::Dropped), "    x------------NAK 7--");
-        assert_eq!(arrow("WRITE 16777215", true, State::Arrived).len(), ARROW);
-    }
-
-    #[test]
-    fn patience_has_an_end() {
-        let mut ladder = Ladder::new(Vec::new(), &story::names(), &LINK).unwrap();
-        for psn in 0..Ladder::<Vec<u8>>::PATIENCE as u32 + 10 {
-            ladder.record(&sent(0, A, PacketKind::Write, psn, 1)).unwrap();
-        }
-        assert_eq!(ladder.waiting.len(), Ladder::<Vec<u8>>::PATIENCE);
-        // Its line is out already; it arrives without harm.
-        ladder.record(&received(1, B, PacketKind::Write, 0, Verdict::Accepted)).unwrap();
-        assert_eq!(ladder.waiting.len(), Ladder::<Vec<u8>>::PATIENCE);
-    }
-
-    #[test]
-    fn a_full_disk_is_an_error() {
-        let written = Ladder::new(Full(60), &story::names(), &LINK).and_then(|mut ladder| {
-            story::play(&story::lossy(), &mut ladder)?;
-            ladder.finish()
-        });
-        assert_eq!(written.err().map(|e| e.kind()), Some(io::ErrorKind::StorageFull));
-    }
-
-    proptest! {
-        #[test]
-        fn every_frame_sent_has_its_line(events in story::any_events()) {
-            let lines = ladder(&events);
-            let frames = events.iter().filter(|event| matches!(event.kind, EventKind::FrameSent { .. })).count();
-            prop_assert_eq!(lines.lines().filter(|line| line.contains('|')).count(), frames);
-        }
-    }
-}
+mod tests;

@@ -3,16 +3,19 @@
 //! 400 Gb/s, 100 ns of link, everything at its default. A full data frame lasts 83,080 ps, an ACK or NAK 2,520 ps, the
 //! PCIe write of a full payload 69,289 ps; the first payload is there at 80,000 + 1,555 + 69,289 = 150,844 ps.
 
-use bytes::Bytes;
-use proptest::prelude::*;
+mod any;
 
-use super::{MessageTable, Outcome, Peaks, Pressure, QueuePairTime, SummaryInput};
-use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, Span};
+use bytes::Bytes;
+
+use super::{Congestion, MessageTable, Outcome, Peaks, Pressure, QueuePairTime, SummaryInput};
+use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate};
 use crate::trace::{
     Counters, DropReason, Event, EventKind, Headline, IngressLimit, Ledger, Limits, LinkFate, Names, NodeLimits,
-    NodeNames, PacketKind, PortNames, Queue, Sink, Verdict,
+    NodeNames, PacketKind, PortNames, Queue, RateCause, Sink, Verdict,
 };
-use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, PFC_WIRE_LEN, Verb, WireError};
+use crate::wire::{ACK_WIRE_LEN, DATA_OVERHEAD, PFC_WIRE_LEN, Verb};
+
+pub use any::any_events;
 
 pub const A: NodeId = NodeId(0);
 pub const B: NodeId = NodeId(1);
@@ -42,6 +45,7 @@ pub struct Run {
     pub peaks: Peaks,
     pub limits: Limits,
     pub pressure: Pressure,
+    pub congestion: Congestion,
     /// Empty: these stories do not tell what the sender waits for.
     pub queue_pairs: Vec<QueuePairTime>,
 }
@@ -70,6 +74,7 @@ impl Run {
             peaks: Peaks::new(&names),
             limits: limits(names.nodes.len()),
             pressure: Pressure::new(&names),
+            congestion: Congestion::new(&names),
             queue_pairs: Vec::new(),
             names,
         };
@@ -79,6 +84,7 @@ impl Run {
             Box::new(&mut run.ledger),
             Box::new(&mut run.peaks),
             Box::new(&mut run.pressure),
+            Box::new(&mut run.congestion),
         ];
         play(events, &mut sinks).expect("memory takes all octets");
         drop(sinks);
@@ -99,6 +105,7 @@ impl Run {
             peaks: &self.peaks,
             limits: &self.limits,
             pressure: &self.pressure,
+            congestion: &self.congestion,
             queue_pairs: &self.queue_pairs,
             compared: self.table.stats().totals().completed_bytes,
             has_capture: true,
@@ -154,6 +161,31 @@ pub fn delivered(ps: u64, node: NodeId, message: u32, bytes: u64) -> Event {
 
 pub fn completed(ps: u64, node: NodeId, message: u32) -> Event {
     at(ps, node, EventKind::MessageCompleted { message: MessageId(message), qpn: qpn(2) })
+}
+
+/// The first bit of a data packet of queue pair `n` goes on the line, for the queue pair of the same number at the peer.
+pub fn on_line(ps: u64, node: NodeId, n: u32) -> Event {
+    let (packet, wire_len, _) = packet(PacketKind::Write, 0);
+    let packet = Headline { dest_qpn: qpn(n), ..packet };
+    let (queue, rate) = (Queue::Class(packet.class), Rate::from_gbps(400));
+    at(ps, node, EventKind::TransmitStarted { port: PORT, queue, packet, qpn: Some(qpn(n)), wire_len, rate })
+}
+
+/// The queue of a switch's data class changes.
+pub fn depth(ps: u64, node: NodeId, octets: u64, average: f64) -> Event {
+    let (class, depth) = (Class::DATA, Octets::new(octets));
+    at(ps, node, EventKind::QueueDepthChanged { port: PORT, class, depth, average })
+}
+
+/// A switch marks a packet.
+pub fn marked(ps: u64, node: NodeId) -> Event {
+    let (packet, ..) = packet(PacketKind::Write, 0);
+    at(ps, node, EventKind::CeMarked { port: PORT, packet, average: 600_000.0, probability: 0.5 })
+}
+
+pub fn rate_changed(ps: u64, node: NodeId, gbps: u64) -> Event {
+    let (current, target) = (Rate::from_gbps(gbps), Rate::from_gbps(400));
+    at(ps, node, EventKind::RateChanged { qpn: qpn(2), current, target, cause: RateCause::Cut })
 }
 
 pub fn numbered(ps: u64, node: NodeId, psn: u32, transmission: u32) -> Event {
@@ -233,118 +265,4 @@ pub fn lossy() -> Vec<Event> {
         received(1_039_048, A, Ack, 1, Verdict::Processed),
         completed(1_039_048, A, 0),
     ]
-}
-
-prop_compose! {
-    fn headline()(kind in 0..8_usize, class in 0..8_u8, qpn in 0..=0xff_ffff_u32, psn: u32, payload: u64) -> Headline {
-        use PacketKind::{Ack, Cnp, Nak, Other, Send, Write, Xoff, Xon};
-        Headline {
-            kind: [Send, Write, Ack, Nak, Cnp, Xoff, Xon, Other][kind],
-            class: Class::new(class).unwrap(),
-            dest_qpn: Qpn::new(qpn).expect("24 bits"),
-            psn: Psn::new(psn),
-            payload: Octets::new(payload),
-        }
-    }
-}
-
-fn verdict() -> impl Strategy<Value = Verdict> {
-    prop_oneof![
-        Just(Verdict::Accepted),
-        Just(Verdict::Duplicate),
-        Just(Verdict::Stale),
-        Just(Verdict::Forwarded),
-        Just(Verdict::Dropped(DropReason::NoRoute)),
-        Just(Verdict::Dropped(DropReason::SwitchBufferFull)),
-        Just(Verdict::Dropped(DropReason::PoolFull)),
-        Just(Verdict::Dropped(DropReason::Malformed(WireError::BadIcrc { found: 1, computed: 2 }))),
-    ]
-}
-
-fn kind() -> impl Strategy<Value = EventKind> {
-    let (port, class) = (PORT, Class::default());
-    prop_oneof![
-        (0..3_u32, any::<u32>()).prop_map(|(message, bytes)| EventKind::MessagePosted {
-            message: MessageId(message),
-            peer: B,
-            qpn: qpn(2),
-            verb: Verb::Send,
-            bytes: Octets::new(bytes.into()),
-        }),
-        any::<u32>().prop_map(|message| EventKind::MessageCompleted { message: MessageId(message), qpn: qpn(2) }),
-        (0..3_u32).prop_map(|message| EventKind::MessageDelivered {
-            message: MessageId(message),
-            qpn: qpn(2),
-            bytes: Octets::ZERO,
-        }),
-        (any::<u32>(), 0..4_u32).prop_map(|(psn, transmission)| EventKind::PacketNumbered {
-            qpn: qpn(2),
-            psn: Psn::new(psn),
-            transmission,
-        }),
-        any::<u32>().prop_map(|to| EventKind::Rewound { qpn: qpn(2), to: Psn::new(to), packets: 1 }),
-        Just(EventKind::GenerationIdle),
-        (headline(), any::<u32>()).prop_map(move |(packet, waiting)| EventKind::FrameQueued {
-            port,
-            queue: Queue::Class(class),
-            packet,
-            qpn: Some(qpn(2)),
-            waiting,
-        }),
-        (headline(), any::<u64>()).prop_map(move |(packet, bps)| EventKind::TransmitStarted {
-            port,
-            queue: Queue::Express,
-            packet,
-            qpn: packet.kind.is_data().then_some(qpn(2)),
-            wire_len: Octets::new(bps),
-            rate: Rate::from_bps(bps).unwrap_or(Rate::from_gbps(1)),
-        }),
-        (headline(), any::<u32>()).prop_map(move |(packet, transmission)| EventKind::FrameSent {
-            port,
-            packet,
-            wire_len: packet.payload,
-            transmission,
-            fate: LinkFate::Carried,
-            effects: Vec::new(),
-            frame: Bytes::from_static(b"never written"),
-        }),
-        (headline(), verdict()).prop_map(move |(packet, verdict)| EventKind::FrameReceived {
-            port,
-            packet,
-            wire_len: packet.payload,
-            occupancy: packet.payload,
-            verdict,
-            frame: Bytes::new(),
-        }),
-        any::<u32>().prop_map(move |n| EventKind::QueueDepthChanged {
-            port,
-            class,
-            depth: Octets::new(n.into()),
-            average: f64::from(n) / 3.0,
-        }),
-        (headline(), any::<u32>()).prop_map(move |(packet, n)| EventKind::CeMarked {
-            port,
-            packet,
-            average: f64::from(n) / 3.0,
-            probability: 1.0 / f64::from(n),
-        }),
-        any::<u32>().prop_map(move |n| EventKind::IngressReleased {
-            port,
-            class,
-            octets: Octets::new(n.into()),
-            occupancy: Octets::ZERO,
-        }),
-        (any::<u16>(), any::<u64>()).prop_map(move |(quanta, ps)| EventKind::Paused {
-            port,
-            class,
-            quanta,
-            duration: Span::from_ps(ps),
-        }),
-    ]
-}
-
-/// Events as no run would give them: in any order, with any numbers.
-pub fn any_events() -> impl Strategy<Value = Vec<Event>> {
-    let event = (any::<u64>(), 0..2_u16, kind()).prop_map(|(ps, node, kind)| at(ps, NodeId(node), kind));
-    prop::collection::vec(event, 0..60)
 }
