@@ -177,9 +177,9 @@ fn every_switch_can_differ_from_the_defaults_of_all() {
 
 #[test]
 fn marks_and_ways_follow_the_seed_of_the_scenario() {
-    let with = |seed: u64| plan(&format!("[scenario]\nseed = {seed}\n{LEAF_SPINE}[switches.leaf2]\nmarking_seed = 5"));
+    let with = |seed: u64| plan(&format!("[scenario]\nseed = {seed}\n{LEAF_SPINE}[switches.leaf2]\nmarking_seed = 1"));
     let seeds = |plan: &Plan| plan.switches.iter().map(|switch| switch.config.seed).collect::<Vec<_>>();
-    assert_eq!((seeds(&with(1)), seeds(&with(7))), (vec![1, 5, 1, 1], vec![7, 5, 7, 7]));
+    assert_eq!((seeds(&with(1)), seeds(&with(7))), (vec![1, 1, 1, 1], vec![7, 1, 7, 7]));
     // For ever: a recorded scenario takes the same ways in every later version.
     assert_eq!(with(1).switches[0].config.ecmp_salt, Rng::named(1, "switch/leaf1/ecmp").next_u64());
     let mut plan = with(1);

@@ -90,7 +90,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if !arguments.quiet {
         eprint!("{}", parsed.warnings.render(io::IsTerminal::is_terminal(&io::stderr())));
     }
-    plan.seed = arguments.seed.unwrap_or(plan.seed);
+    if let Some(seed) = arguments.seed {
+        plan.reseed(seed);
+    }
     plan.until = arguments.until.map_or(plan.until, |until| crate::base::Instant::ZERO + until);
     plan.allow_lossless_drops |= arguments.allow_lossless_drops;
     if let Some(path) = &arguments.lumina {

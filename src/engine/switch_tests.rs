@@ -41,6 +41,8 @@ pub fn star(senders: u8) -> Plan {
             name: "s1".into(),
             config: Config { ports: ports.collect(), ..Config::default() },
             routes,
+            has_own_seed: true,
+            has_own_salt: true,
         }],
         links: links.collect(),
         queue_pairs: queue_pairs.collect(),

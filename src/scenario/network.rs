@@ -289,7 +289,8 @@ impl Network {
             config.ports = node.ports.iter().enumerate().map(port).collect();
             config.seed = settings.marking_seed.unwrap_or(seed);
             config.ecmp_salt = settings.ecmp_salt.unwrap_or_else(|| ecmp_salt(seed, &node.name));
-            SwitchPlan { name: node.name, config, routes }
+            let (has_own_seed, has_own_salt) = (settings.marking_seed.is_some(), settings.ecmp_salt.is_some());
+            SwitchPlan { name: node.name, config, routes, has_own_seed, has_own_salt }
         });
         (nics.collect(), switches.collect(), self.links)
     }

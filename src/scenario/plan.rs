@@ -78,6 +78,10 @@ pub struct SwitchPlan {
     pub name: String,
     pub config: switch::Config,
     pub routes: switch::Routes,
+    /// `marking_seed` is given, and does not follow the seed of the scenario.
+    pub has_own_seed: bool,
+    /// `ecmp_salt` is given, and does not follow the seed of the scenario.
+    pub has_own_salt: bool,
 }
 
 /// A cable between two ports.
@@ -156,10 +160,10 @@ impl Plan {
     /// Gives the scenario another seed. Switches with a marking seed or a salt of their own keep it.
     pub fn reseed(&mut self, seed: u64) {
         for switch in &mut self.switches {
-            if switch.config.seed == self.seed {
+            if !switch.has_own_seed {
                 switch.config.seed = seed;
             }
-            if switch.config.ecmp_salt == ecmp_salt(self.seed, &switch.name) {
+            if !switch.has_own_salt {
                 switch.config.ecmp_salt = ecmp_salt(seed, &switch.name);
             }
         }
