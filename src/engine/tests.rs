@@ -78,6 +78,7 @@ pub fn pair(queue_pairs: u32) -> Plan {
             .map(|n| QueuePairPlan { name: format!("q{n}"), ends: [end(A, 2 + n), end(B, 2 + n)], implicit: false })
             .collect(),
         posts: Vec::new(),
+        applications: Vec::new(),
         faults: Vec::new(),
         expectations: Vec::new(),
         records: Default::default(),

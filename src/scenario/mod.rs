@@ -11,6 +11,7 @@
 //!
 //! Read first: `tests/scenario_files.rs::a_minimal_file_is_complete`, `…::several_errors_are_reported_together`.
 
+mod applications;
 mod attributes;
 mod catalogue;
 mod check;
@@ -52,7 +53,7 @@ use traffic::Traffic;
 pub use attributes::{Attribute, attributes};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use plan::{
-    FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan, Records, SwitchPlan,
+    ApplicationPlan, FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan, Records, SwitchPlan,
 };
 
 /// Larger files are refused before they are read.
@@ -121,12 +122,13 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     let until = run.until;
     let network = Network::read(&mut root, report);
     let traffic = Traffic::read(&mut root, &network, until, report);
+    let applications = applications::read(&mut root, &network, until, report);
     let scene = Scene::new(&network, &traffic, until);
     let faults = faults::read(&mut root, &scene, report);
     let expectations = expect::read(&mut root, &scene, &faults, report);
     root.finish(|name| attributes::table_of(name, Owner::Scenario), report);
     check::all(&network, &traffic, report);
-    Some(assemble(scenario, run, network, traffic, faults, expectations))
+    Some(assemble(scenario, run, network, traffic, applications, faults, expectations))
 }
 
 /// The table `[scenario]`.
@@ -220,6 +222,7 @@ fn assemble(
     run: RunSettings,
     network: Network,
     traffic: Traffic,
+    applications: Vec<ApplicationPlan>,
     faults: Vec<FaultPlan>,
     expectations: Vec<Expectation>,
 ) -> Plan {
@@ -238,6 +241,7 @@ fn assemble(
         links,
         queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),
         posts: traffic.posts,
+        applications,
         faults,
         expectations,
         records,
