@@ -119,6 +119,6 @@ impl Switch {
         let pfc = PfcFrame::pause(self.port(port).config.mac, class, quanta);
         let pfc = Packet::Pfc(if self.config.pad_to_model { pfc.padded_to_model() } else { pfc });
         let (packet, frame) = (Headline::of(&pfc), pfc.emit());
-        self.queue_own(port, Queued { packet, wire_len: PFC_WIRE_LEN, frame, forwarded: None });
+        self.queue_own(port, Queued { packet, wire_len: PFC_WIRE_LEN, origin: None, frame, forwarded: None });
     }
 }
