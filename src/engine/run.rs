@@ -371,9 +371,9 @@ impl<'a> Engine<'a> {
             EventKind::PayloadWritten { payload, .. } => self.progress.delivered += payload,
             EventKind::MessageDelivered { message, .. } => self.audit.delivered(self.now, message, &mut self.nics),
             EventKind::MessageCompleted { message, .. } => self.audit.completed(self.now, message, &mut self.nics),
-            EventKind::LosslessViolated { port, packet, occupancy, missing } => {
+            EventKind::LosslessViolated { port, packet, reason, occupancy, missing } => {
                 let at = self.now;
-                self.violations.add(Violation { at, node, port, packet, occupancy, missing });
+                self.violations.add(Violation { at, node, port, packet, reason, occupancy, missing });
             }
             _ => {}
         }

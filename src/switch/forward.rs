@@ -84,7 +84,7 @@ impl Switch {
         self.check_pause(port, class, charge);
         if let Err(reason) = self.admit(port, class, charge) {
             self.judge(&arrived, Verdict::Dropped(reason));
-            return self.report_violation(port, arrived.packet, class, charge);
+            return self.report_violation(port, arrived.packet, charge, reason);
         }
         self.judge(&arrived, Verdict::Forwarded);
         let Arrived { packet, wire_len, origin, frame, .. } = arrived;
