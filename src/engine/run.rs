@@ -412,11 +412,13 @@ impl<'a> Engine<'a> {
         self.ledger.hold(Account::LinkFrames, (self.flight.len() + held) as u64);
         self.ledger.hold(Account::Messages, self.audit.uncompleted());
         self.ledger.check()?;
+        let end = if is_finished { self.audit.last_finish() } else { self.now };
+        self.counters.end(end);
         let faults = self.fault_reports();
         let verdicts = self.judge.finish(&self.counters, &faults).into_iter();
         let judged = verdicts.map(|v| Judged { ok: v.ok, line: v.to_string(), at: v.at }).collect();
         Ok(Outcome {
-            end: if is_finished { self.audit.last_finish() } else { self.now },
+            end,
             interrupted,
             unfinished,
             mismatches: self.audit.mismatches().to_vec(),
