@@ -77,7 +77,7 @@ fn events_become_faults_of_the_connection_they_name() {
     let FaultKind::Rule(rule) = &plan.faults[3].kind else { panic!("it injects nothing") };
     assert_eq!((plan.faults[3].link, plan.faults[3].from_end, plan.faults[3].optional), (0, 0, false));
     assert_eq!(rule.action, Action::Drop);
-    assert_eq!(rule.matcher.dest_qpns, [Qpn::new(4).unwrap()]);
+    assert_eq!(rule.matcher.destinations, [(std::net::Ipv4Addr::new(10, 0, 0, 2), Qpn::new(4).unwrap())]);
     assert_eq!((&rule.matcher.psns[..], &rule.matcher.iterations[..]), (&[PsnMatch::Relative(15)][..], &[2][..]));
 }
 

@@ -117,6 +117,7 @@ fn every_action_has_its_parameters() {
 fn conditions_are_one_value_or_several() {
     let psn = |psn| PsnMatch::Absolute(Psn::new(psn));
     let any = Matcher::default();
+    let end = |node, qpn| (std::net::Ipv4Addr::new(10, 0, 0, node), Qpn::new(qpn).unwrap());
     for (text, expected) in [
         ("psn = 100", Matcher { psns: vec![psn(100)], ..any.clone() }),
         ("psn = [100, 0xffffff]", Matcher { psns: vec![psn(100), psn(0xff_ffff)], ..any.clone() }),
@@ -139,8 +140,11 @@ fn conditions_are_one_value_or_several() {
             Matcher { opcodes: vec![Opcode::WRITE_FIRST, Opcode::SEND_LAST_IMM, Opcode::CNP], ..any.clone() },
         ),
         ("message = [0, 2]", Matcher { messages: vec![MessageId(0), MessageId(2)], ..any.clone() }),
-        ("queue_pair = \"q1\"", Matcher { dest_qpns: vec![Qpn::new(0x22).unwrap()], ..any.clone() }),
-        ("queue_pair = [\"a->b\"]", Matcher { dest_qpns: vec![Qpn::new(0x80_0000).unwrap()], ..any.clone() }),
+        ("queue_pair = \"q1\"", Matcher { destinations: vec![end(1, 0x11), end(2, 0x22)], ..any.clone() }),
+        (
+            "queue_pair = [\"a->b\"]",
+            Matcher { destinations: vec![end(1, 0x80_0000), end(2, 0x80_0000)], ..any.clone() },
+        ),
         ("transmission = [1, 2]", Matcher { transmissions: vec![1, 2], ..any.clone() }),
         ("iteration = 2", Matcher { iterations: vec![2], ..any.clone() }),
         ("nth = \"3..5\"", Matcher { nth: vec![3, 4, 5], ..any.clone() }),
@@ -290,7 +294,11 @@ fn faults_that_cannot_happen_are_refused() {
         ("action = \"inject\"\nframe = { kind = \"xoff\", quanta = «0» }", "cannot be 0", "from 1"),
         ("action = \"inject\"\n«frame» = { kind = \"ack\", psn = 1 }", "names no queue pair", "qpn = 77"),
         ("action = \"inject\"\n«frame» = { kind = \"ack\", qpn = 1 }", "has no `psn`", "psn = 0"),
-        ("action = \"inject\"\nframe = { kind = \"ack\", psn = 1, queue_pair = «\"q2\"» }", "has no end at `b`", "`c`"),
+        (
+            "action = \"inject\"\nframe = { kind = \"ack\", psn = 1, queue_pair = «\"q2\"» }",
+            "has no packets from `a` to `b`",
+            "`c`",
+        ),
         ("action = \"inject\"\nframe = { kind = \"data\", qpn = 2, psn = 1, opcode = «\"cnp\"» }", "no data", "WRITE"),
         (
             "action = \"inject\"\nframe = { kind = \"data\", qpn = 2, psn = 1, opcode = \"send_only\", payload = «\"1MB\"» }",
@@ -356,7 +364,11 @@ fn conditions_that_hold_for_no_frame_are_refused() {
         ("message = «1»", "message 1 does not go from `a` to `b`", "in the order of [[posts]]"),
         ("queue_pair = «\"q3\"»", "there is no queue pair `q3`", "q1"),
         ("queue_pair = «\"b->a\"»", "there is no queue pair `b->a`", "q1"),
-        ("queue_pair = «\"q2\"»", "has no end at `b`", "`c` and `d`"),
+        (
+            "queue_pair = «\"q2\"»",
+            "has no packets from `a` to `b`",
+            "its ends are `c` and `d`; its packets can pass `c` -> `d`, and",
+        ),
         ("transmission = «0»", "cannot be 0", "from 1"),
         ("iteration = «0»", "cannot be 0", "from 1"),
         ("nth = «0»", "cannot be 0", "from 1"),

@@ -413,7 +413,7 @@ fn what_runs_but_surprises_is_warned_about() {
     for (beginning, message, help) in [
         (
             "[switch]\npfc_headroom = «[\"18367B\", \"1MB\", \"1MB\", \"1MB\", \"1MB\", \"1MB\", \"1MB\", \"1MB\"]»",
-            "class 0 has 18367 B of headroom at `s`, less than 18368 B",
+            "class 0 has 18367 B of headroom at `s`, less than 18368 B for its links to `a` and `b`",
             "raise `pfc_headroom`",
         ),
         (
@@ -424,6 +424,17 @@ fn what_runs_but_surprises_is_warned_about() {
     ] {
         assert_warned(&format!("{beginning}\n{SWITCHED}"), message, help);
     }
+    // 400 Gb/s x 2 x 1 us / 8 + 2 x 4,184 B = 108,368 B on one of the links; 20,000 B suffice for the other. Where they do
+    // not suffice for either, each need has a warning of its own.
+    let long = SWITCHED.replace("[\"s\", \"b\"]", "[\"s\", \"b\"]\ndelay = \"1us\"");
+    let both = "\"1MB\", \"1MB\", \"1MB\", \"1MB\", \"1MB\", \"1MB\", \"1MB\"";
+    let long = long.replace("[nodes.a]", "[nic]\ningress_buffer.total_buffer_size = \"20MB\"\n[nodes.a]");
+    let of = |headroom: &str| format!("[switch]\npfc_headroom = «[\"{headroom}\", {both}]»\n{long}");
+    let at_b = "less than 108368 B for its link to `b`";
+    assert_warned(&of("20000B"), &format!("class 0 has 20000 B of headroom at `s`, {at_b}"), "raise `pfc_headroom`");
+    let warnings: Vec<_> = parsed(&unmark(&of("9000B")).0).warnings.iter().map(|one| one.message.clone()).collect();
+    let at_a = "less than 18368 B for its link to `a`";
+    assert_eq!(warnings, [at_b, at_a].map(|need| format!("class 0 has 9000 B of headroom at `s`, {need}")));
     assert_warned(&format!("{SWITCHED}[switches.«t»]"), "`t` has no link", "[[links]]");
     // A switch that slows a NIC down, which is less usual than the reverse.
     let fast = SWITCHED.replace("[nodes.b]", "[nodes.b]\nnic.data_rate = \"800Gbps\"");

@@ -7,12 +7,14 @@
 
 mod calendar;
 mod ids;
+mod origin;
 mod psn;
 mod rng;
 mod units;
 
 pub use calendar::{Calendar, Phase, Ticket, Wake};
 pub use ids::{Class, MessageId, NodeId, PortId, Qpn, RuleId};
+pub use origin::Origin;
 pub use psn::Psn;
 pub use rng::Rng;
 pub use units::{Instant, Octets, Rate, Share, Span};

@@ -9,7 +9,7 @@ use super::audit::{MessageAudit, registration};
 use super::injector::{Injected, Injector};
 use super::verdict::{Violation, Violations};
 use super::{ForeignFrames, Hop, Judged, Mismatch, Wires, WiresError};
-use crate::base::{Instant, MessageId, NodeId, Octets, Phase, PortId, Rng, RuleId};
+use crate::base::{Instant, MessageId, NodeId, Octets, Origin, Phase, PortId, Rng, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
 use crate::nic::{self, Connection, Holdings, Input, Nic, WorkRequest, headline};
 use crate::scenario::expect::Judge;
@@ -44,6 +44,7 @@ struct Cable {
 struct Arrival {
     frame: Bytes,
     wire_len: Octets,
+    origin: Option<Origin>,
 }
 
 /// Frames in flight, in the order of their arrival.
@@ -228,7 +229,7 @@ impl<'a> Engine<'a> {
     fn step_nic(&mut self, moment: Moment, frame: Option<Arrival>, sink: &mut dyn Sink) -> Result<(), RunError> {
         let node = moment.node;
         let input = match (moment.phase, frame) {
-            (Phase::Arrival, Some(Arrival { frame, wire_len })) => Input::Frame { frame, wire_len },
+            (Phase::Arrival, Some(Arrival { frame, wire_len, .. })) => Input::Frame { frame, wire_len },
             (Phase::Post, _) => {
                 let due = self.workload.pop().expect("the moment came from a post that is due");
                 self.post(due)
@@ -244,8 +245,8 @@ impl<'a> Engine<'a> {
             match output {
                 nic::Output::Event(kind) => self.tell(node, kind, sink)?,
                 nic::Output::Transmit(sent) => {
-                    let nic::Transmission { port, packet, wire_len, transmission, message, frame } = sent;
-                    let passing = Passing { packet, transmission, message, wire_len, frame };
+                    let nic::Transmission { port, packet, wire_len, origin, frame } = sent;
+                    let passing = Passing { packet, origin, wire_len, frame };
                     self.transmit(node, port, passing, sink)?;
                 }
             }
@@ -261,7 +262,9 @@ impl<'a> Engine<'a> {
         sink: &mut dyn Sink,
     ) -> Result<(), RunError> {
         let input = match frame {
-            Some(Arrival { frame, wire_len }) => switch::Input::Frame { port: PortId(moment.unit), frame, wire_len },
+            Some(Arrival { frame, wire_len, origin }) => {
+                switch::Input::Frame { port: PortId(moment.unit), frame, wire_len, origin }
+            }
             None => switch::Input::Wake,
         };
         self.handle_at_switch(index, input, sink)
@@ -274,9 +277,8 @@ impl<'a> Engine<'a> {
             match output {
                 switch::Output::Event(kind) => self.tell(node, kind, sink)?,
                 switch::Output::Transmit(sent) => {
-                    let switch::Transmission { port, packet, wire_len, frame } = sent;
-                    // Whose message it is, and which transmission, is the sending NIC's knowledge.
-                    let passing = Passing { packet, transmission: 0, message: None, wire_len, frame };
+                    let switch::Transmission { port, packet, wire_len, origin, frame } = sent;
+                    let passing = Passing { packet, origin, wire_len, frame };
                     self.transmit(node, port, passing, sink)?;
                 }
             }
@@ -299,7 +301,7 @@ impl<'a> Engine<'a> {
         let packet = Packet::parse_with(&frame, IcrcCheck::Ignore);
         let packet = packet.map_or(Headline::UNREADABLE, |packet| headline(&packet));
         self.tell(from.node, EventKind::FrameInjected { port: from.port, rule, packet, frame }, sink)?;
-        Ok(Some(Arrival { frame: arrived, wire_len }))
+        Ok(Some(Arrival { frame: arrived, wire_len, origin: None }))
     }
 
     fn note_wake(&mut self, node: NodeId) {
@@ -343,12 +345,14 @@ impl<'a> Engine<'a> {
     /// after the link's Delay.
     fn transmit(&mut self, node: NodeId, port: PortId, passing: Passing, sink: &mut dyn Sink) -> Result<(), RunError> {
         let cable = self.cables[node.index()][port.index()];
-        let (packet, transmission, wire_len) = (passing.packet, passing.transmission, passing.wire_len);
+        let (packet, wire_len) = (passing.packet, passing.wire_len);
+        let transmission = passing.origin.map_or(0, |origin| origin.transmission);
         let frame = passing.frame.clone();
         let journey = self.directions[cable.hop.index()].pass(self.now, passing);
-        for Leg { arrives_at, frame, wire_len } in journey.legs {
+        for Leg { arrives_at, frame, wire_len, origin } in journey.legs {
             let frame = self.wires.carry(cable.hop, &frame)?;
-            self.flight.insert((arrives_at, cable.peer, cable.peer_port, self.flights), Arrival { frame, wire_len });
+            let key = (arrives_at, cable.peer, cable.peer_port, self.flights);
+            self.flight.insert(key, Arrival { frame, wire_len, origin });
             self.flights += 1;
         }
         let (fate, effects) = (journey.fate, journey.effects);
@@ -367,9 +371,9 @@ impl<'a> Engine<'a> {
             EventKind::PayloadWritten { payload, .. } => self.progress.delivered += payload,
             EventKind::MessageDelivered { message, .. } => self.audit.delivered(self.now, message, &mut self.nics),
             EventKind::MessageCompleted { message, .. } => self.audit.completed(self.now, message, &mut self.nics),
-            EventKind::LosslessViolated { port, packet, occupancy, missing } => {
+            EventKind::LosslessViolated { port, packet, reason, occupancy, missing } => {
                 let at = self.now;
-                self.violations.add(Violation { at, node, port, packet, occupancy, missing });
+                self.violations.add(Violation { at, node, port, packet, reason, occupancy, missing });
             }
             _ => {}
         }
@@ -408,11 +412,13 @@ impl<'a> Engine<'a> {
         self.ledger.hold(Account::LinkFrames, (self.flight.len() + held) as u64);
         self.ledger.hold(Account::Messages, self.audit.uncompleted());
         self.ledger.check()?;
+        let end = if is_finished { self.audit.last_finish() } else { self.now };
+        self.counters.end(end);
         let faults = self.fault_reports();
         let verdicts = self.judge.finish(&self.counters, &faults).into_iter();
         let judged = verdicts.map(|v| Judged { ok: v.ok, line: v.to_string(), at: v.at }).collect();
         Ok(Outcome {
-            end: if is_finished { self.audit.last_finish() } else { self.now },
+            end,
             interrupted,
             unfinished,
             mismatches: self.audit.mismatches().to_vec(),

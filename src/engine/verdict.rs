@@ -5,18 +5,20 @@ use std::fmt;
 use super::{Mismatch, Outcome};
 use crate::base::{Instant, MessageId, NodeId, Octets, PortId};
 use crate::scenario::Plan;
-use crate::trace::{Headline, Names};
+use crate::trace::{DropReason, Headline, Names};
 
-/// A frame that was dropped at a full ingress pool although its class has PFC.
+/// A frame that was dropped for want of room although its class has PFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub at: Instant,
     pub node: NodeId,
     pub port: PortId,
     pub packet: Headline,
-    /// What the pool held, without the frame.
+    /// What was full: the ingress pool, or the buffer of the switch.
+    pub reason: DropReason,
+    /// What that held, without the frame.
     pub occupancy: Octets,
-    /// What the pool lacked to hold it.
+    /// What it lacked to hold the frame.
     pub missing: Octets,
 }
 
@@ -52,12 +54,13 @@ impl Violation {
     fn line(&self, names: &Names) -> String {
         let Self { at, packet: Headline { kind, class, dest_qpn, psn, payload }, occupancy, missing, .. } = self;
         let port = names.port(self.node, self.port);
+        let holder = if self.reason == DropReason::SwitchBufferFull { "the switch's buffer" } else { "its pool" };
         let frame = match kind.is_data() {
             true => format!("{} {psn} of {payload} for queue pair {}", kind.text(), dest_qpn.get()),
             false => format!("{} {psn} for queue pair {}", kind.text(), dest_qpn.get()),
         };
         format!(
-            "LOSSLESS VIOLATION: {port} dropped {frame} at {at}, though class {class} has PFC: its pool held \
+            "LOSSLESS VIOLATION: {port} dropped {frame} at {at}, though class {class} has PFC: {holder} held \
              {occupancy}, {missing} too many for it"
         )
     }

@@ -1,11 +1,9 @@
 //! One direction of a link: the rules on it, and the frames that wait for others to pass.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 
 use super::{Action, Passing, Rule};
-use crate::base::{Instant, Octets, Psn, Qpn, Rng, RuleId, Span};
+use crate::base::{Instant, Octets, Origin, Rng, RuleId, Span};
 use crate::trace::{LinkFate, RuleEffect};
 
 /// One direction of a link.
@@ -14,16 +12,6 @@ pub struct Direction {
     delay: Span,
     rules: Vec<Armed>,
     held: Vec<Held>,
-    /// Of every queue pair whose data passed, by its destination; kept only if a rule asks.
-    passes: Option<BTreeMap<Qpn, Pass>>,
-}
-
-/// How often a queue pair has started over in its message.
-#[derive(Clone, Copy, Debug)]
-struct Pass {
-    iteration: u32,
-    /// The PSN that continues it.
-    next: Psn,
 }
 
 /// A rule with its memory.
@@ -44,6 +32,7 @@ struct Held {
     passes: u32,
     frame: Bytes,
     wire_len: Octets,
+    origin: Option<Origin>,
 }
 
 /// A frame on its way to the far end.
@@ -52,6 +41,7 @@ pub struct Leg {
     pub arrives_at: Instant,
     pub frame: Bytes,
     pub wire_len: Octets,
+    pub origin: Option<Origin>,
 }
 
 /// What the link does with one frame.
@@ -77,14 +67,11 @@ pub struct RuleReport {
 
 impl Direction {
     pub const fn new(delay: Span) -> Self {
-        Self { delay, rules: Vec::new(), held: Vec::new(), passes: None }
+        Self { delay, rules: Vec::new(), held: Vec::new() }
     }
 
     /// Adds a rule behind those that are there. `rng` is its own stream.
     pub fn arm(&mut self, id: RuleId, rule: Rule, rng: Rng) {
-        if !rule.matcher.iterations.is_empty() {
-            self.passes.get_or_insert_default();
-        }
         self.rules.push(Armed { id, rule, rng, matched: 0, fired: 0 });
     }
 
@@ -95,9 +82,8 @@ impl Direction {
         let mut copies = 0;
         let mut hold = None;
         let mut frame = passing.frame.clone();
-        let iteration = self.iteration(&passing);
         for armed in &mut self.rules {
-            if !armed.fires(now, &passing, iteration) {
+            if !armed.fires(now, &passing) {
                 continue;
             }
             let (rule, action) = (armed.id, armed.rule.action);
@@ -111,29 +97,15 @@ impl Direction {
                 Action::Corrupt(_) | Action::SetCe | Action::SetDscp(_) => frame = action.change(frame),
             }
         }
-        let wire_len = passing.wire_len;
+        let Passing { wire_len, origin, .. } = passing;
         if let Some((rule, passes)) = hold {
-            self.held.extend((0..=copies).map(|_| Held { rule, passes, frame: frame.clone(), wire_len }));
+            self.held.extend((0..=copies).map(|_| Held { rule, passes, frame: frame.clone(), wire_len, origin }));
             return Journey { fate: LinkFate::Held { rule }, effects, legs: Vec::new() };
         }
-        let leg = Leg { arrives_at, frame, wire_len };
+        let leg = Leg { arrives_at, frame, wire_len, origin };
         let mut legs = vec![leg; 1 + copies];
         legs.extend(self.release_passed(arrives_at));
         Journey { fate: LinkFate::Carried, effects, legs }
-    }
-
-    /// Which pass over its message a data packet belongs to, from 1; 0 for other packets, and if no rule asks.
-    fn iteration(&mut self, passing: &Passing) -> u32 {
-        let (Some(passes), Some((_, index))) = (&mut self.passes, passing.message) else { return 0 };
-        let psn = passing.packet.psn;
-        let pass = passes.entry(passing.packet.dest_qpn).or_insert(Pass { iteration: 1, next: psn });
-        if psn != pass.next {
-            pass.iteration += 1;
-        } else if index == 0 {
-            pass.iteration = 1;
-        }
-        pass.next = psn.plus(1);
-        pass.iteration
     }
 
     /// Frames that have waited for this many others: they arrive right behind the one that has just passed.
@@ -143,7 +115,7 @@ impl Direction {
         }
         self.held
             .extract_if(.., |held| held.passes == 0)
-            .map(|Held { frame, wire_len, .. }| Leg { arrives_at, frame, wire_len })
+            .map(|Held { frame, wire_len, origin, .. }| Leg { arrives_at, frame, wire_len, origin })
             .collect()
     }
 
@@ -162,9 +134,9 @@ impl Direction {
 }
 
 impl Armed {
-    fn fires(&mut self, now: Instant, passing: &Passing, iteration: u32) -> bool {
+    fn fires(&mut self, now: Instant, passing: &Passing) -> bool {
         let Rule { matcher, action } = &self.rule;
-        if !matcher.holds(now, passing, iteration) || !action.applies_to(&passing.frame) {
+        if !matcher.holds(now, passing) || !action.applies_to(&passing.frame) {
             return false;
         }
         self.matched += 1;
@@ -214,8 +186,7 @@ mod tests {
                 psn: Psn::new(psn),
                 payload: Octets::new(16),
             },
-            transmission: 1,
-            message: Some((MessageId(0), psn)),
+            origin: Some(Origin { message: MessageId(0), index: psn, transmission: 1, iteration: 1 }),
             wire_len: roce.wire_len(),
             frame: roce.emit(),
         }
@@ -303,20 +274,40 @@ mod tests {
     }
 
     #[test]
-    fn every_jump_of_the_psns_begins_another_pass_and_a_message_the_first() {
-        let matcher = |pass| Matcher { iterations: vec![pass], ..psn(2) };
-        let mut link = direction([(matcher(1), Action::Duplicate), (matcher(2), Action::Drop)]);
-        let mut copies = |n: u32, index: u32| {
-            let passing = Passing { message: Some((MessageId(0), index)), ..packet(n) };
-            link.pass(Instant::ZERO, passing).legs.len()
+    fn the_origin_of_a_frame_is_asked_and_goes_on_with_it() {
+        let origin = Origin { message: MessageId(7), index: 3, transmission: 2, iteration: 5 };
+        let conditions = |message, transmission, iteration| Matcher {
+            messages: vec![MessageId(message)],
+            psns: vec![PsnMatch::Relative(3)],
+            transmissions: vec![transmission],
+            iterations: vec![iteration],
+            ..Matcher::default()
         };
-        assert_eq!([0, 1].map(|n| copies(n, n)), [1, 1]);
-        // Packet 2 is sent for the first time after a rewind: it belongs to the second pass.
-        assert_eq!([1, 2, 3].map(|n| copies(n, n)), [1, 0, 1]);
-        // Another rewind, a third pass; then a message of its own that begins with the next PSN.
-        assert_eq!([2, 3].map(|n| copies(n, n)), [1, 1]);
-        assert_eq!(copies(4, 0), 1);
-        assert_eq!(copies(2, 0), 0, "a jump to the first packet of a message is a rewind all the same");
+        let pass = |matcher, action, origin| {
+            direction([(matcher, action)]).pass(Instant::ZERO, Passing { origin, ..packet(0) }).legs
+        };
+        for (matcher, copies) in
+            [(conditions(7, 2, 5), 2), (conditions(6, 2, 5), 1), (conditions(7, 1, 5), 1), (conditions(7, 2, 4), 1)]
+        {
+            let legs = pass(matcher, Action::Duplicate, Some(origin));
+            assert_eq!(legs.iter().map(|leg| leg.origin).collect::<Vec<_>>(), vec![Some(origin); copies]);
+        }
+        // A frame of nobody's: no condition on its origin holds.
+        assert_eq!(pass(conditions(7, 2, 5), Action::Duplicate, None).len(), 1);
+        let mut held = direction([(psn(0), Action::Reorder { after: 1 })]);
+        held.pass(Instant::ZERO, Passing { origin: Some(origin), ..packet(0) });
+        assert_eq!(held.pass(Instant::ZERO, packet(1)).legs[1].origin, Some(origin));
+    }
+
+    /// Numbers of queue pairs are those of their node: two nodes behind one switch have the same ones.
+    #[test]
+    fn a_queue_pair_is_told_by_its_node_and_its_number() {
+        let dropped = |last: u8, qpn: u32| {
+            let destinations = vec![(core::net::Ipv4Addr::new(10, 0, 0, last), Qpn::new(qpn).unwrap())];
+            let mut link = direction([(Matcher { destinations, ..Matcher::default() }, Action::Drop)]);
+            link.pass(Instant::ZERO, packet(0)).legs.is_empty()
+        };
+        assert_eq!([dropped(2, 0x11), dropped(2, 0x12), dropped(3, 0x11)], [true, false, false]);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Fault rules: which frame, and what happens to it.
 
+use core::net::Ipv4Addr;
+
 use bytes::{Bytes, BytesMut};
 
-use crate::base::{Instant, MessageId, Octets, Psn, Qpn, Share, Span};
+use crate::base::{Instant, MessageId, Octets, Origin, Psn, Qpn, Share, Span};
 use crate::trace::{Effect, Headline, PacketKind};
 use crate::wire::{self, Opcode, Peek};
 
@@ -10,10 +12,8 @@ use crate::wire::{self, Opcode, Peek};
 #[derive(Clone, Debug)]
 pub struct Passing {
     pub packet: Headline,
-    /// Which transmission of its PSN this is, from 1; 0 for packets without a PSN of their own.
-    pub transmission: u32,
-    /// The message of a data packet, and its index in it, from 0.
-    pub message: Option<(MessageId, u32)>,
+    /// Of a data packet that a NIC has sent.
+    pub origin: Option<Origin>,
     pub wire_len: Octets,
     pub frame: Bytes,
 }
@@ -37,14 +37,12 @@ pub struct Matcher {
     pub kinds: Vec<PacketKind>,
     pub opcodes: Vec<Opcode>,
     pub messages: Vec<MessageId>,
-    pub dest_qpns: Vec<Qpn>,
+    /// Queue pairs that it goes to: their nodes' addresses, and their numbers there.
+    pub destinations: Vec<(Ipv4Addr, Qpn)>,
     pub psns: Vec<PsnMatch>,
     /// First, second … transmission of its PSN, from 1.
     pub transmissions: Vec<u32>,
-    /// First, second … pass over its message, from 1. Every jump of the queue pair's PSNs begins another, so what is sent
-    /// for the first time after a rewind belongs to the second.
-    ///
-    /// * Source: Lumina (SIGCOMM 2023), the iteration number of its event injector.
+    /// First, second … pass over its message, from 1; see [`Origin::iteration`].
     pub iterations: Vec<u32>,
     pub from: Option<Instant>,
     /// Exclusive.
@@ -101,24 +99,28 @@ pub struct Rule {
 }
 
 impl Matcher {
-    /// Whether everything but probability and count holds. `iteration` is that of a data packet; 0 for others.
-    pub fn holds(&self, now: Instant, passing: &Passing, iteration: u32) -> bool {
-        let Passing { packet, transmission, message, frame, .. } = passing;
+    /// Whether everything but probability and count holds.
+    pub fn holds(&self, now: Instant, passing: &Passing) -> bool {
+        let Passing { packet, origin, frame, .. } = passing;
+        let originates = |holds: &dyn Fn(&Origin) -> bool| origin.as_ref().is_some_and(holds);
         any(&self.kinds, |kind| *kind == packet.kind)
             && any(&self.opcodes, |opcode| Peek::of(frame).is_ok_and(|peek| peek.opcode == *opcode))
-            && any(&self.messages, |wanted| message.is_some_and(|(number, _)| number == *wanted))
-            && any(&self.dest_qpns, |qpn| *qpn == packet.dest_qpn && !packet.kind.is_pfc())
+            && any(&self.messages, |wanted| originates(&|origin| origin.message == *wanted))
+            && any(&self.destinations, |(ip, qpn)| {
+                let is_there = |peek: Peek| peek.ip_dst == *ip;
+                *qpn == packet.dest_qpn && !packet.kind.is_pfc() && Peek::of(frame).is_ok_and(is_there)
+            })
             && any(&self.psns, |psn| match psn {
                 PsnMatch::Absolute(psn) => *psn == packet.psn && !packet.kind.is_pfc(),
                 // Distances on the circle from the first one, so that a range may cross the wrap.
                 PsnMatch::AbsoluteRange(first, last) => {
                     packet.psn.minus(first.get()).get() <= last.minus(first.get()).get() && !packet.kind.is_pfc()
                 }
-                PsnMatch::Relative(index) => message.is_some_and(|(_, own)| own == *index),
-                PsnMatch::RelativeRange(first, last) => message.is_some_and(|(_, own)| (*first..=*last).contains(&own)),
+                PsnMatch::Relative(index) => originates(&|origin| origin.index == *index),
+                PsnMatch::RelativeRange(first, last) => originates(&|origin| (*first..=*last).contains(&origin.index)),
             })
-            && any(&self.transmissions, |wanted| wanted == transmission)
-            && any(&self.iterations, |wanted| *wanted == iteration)
+            && any(&self.transmissions, |wanted| originates(&|origin| origin.transmission == *wanted))
+            && any(&self.iterations, |wanted| originates(&|origin| origin.iteration == *wanted))
             && self.from.is_none_or(|from| now >= from)
             && self.until.is_none_or(|until| now < until)
     }

@@ -22,6 +22,7 @@ mod config;
 mod congestion;
 mod generate;
 mod host_memory;
+mod passes;
 mod pcie;
 mod queue_pair;
 mod rate;
@@ -49,7 +50,7 @@ pub use rate::{
 pub use send_queue::WorkRequest;
 pub use transmit::headline;
 
-use crate::base::{Calendar, Class, Instant, MessageId, Octets, Phase, PortId, Qpn, Ticket, Wake};
+use crate::base::{Calendar, Class, Instant, Octets, Origin, Phase, PortId, Qpn, Ticket, Wake};
 use crate::port::{Egress, PauseSender, PerClass, Pools};
 use crate::trace::{EventKind, Headline, PcieDirection};
 use pcie::Direction;
@@ -91,10 +92,8 @@ pub struct Transmission {
     pub packet: Headline,
     /// The model's size: nothing but the wire looks at the length of `frame`.
     pub wire_len: Octets,
-    /// Which transmission of its PSN this is, from 1; 0 for packets without a PSN of their own.
-    pub transmission: u32,
-    /// The message of a data packet, and its index in it.
-    pub message: Option<(MessageId, u32)>,
+    /// Of a data packet.
+    pub origin: Option<Origin>,
     /// Destination MAC to ICRC, no FCS.
     pub frame: Bytes,
 }

@@ -2,6 +2,7 @@
 
 use super::ack::AckCoalescer;
 use super::congestion::Congestion;
+use super::passes::Passes;
 use super::requester::Requester;
 use super::responder::Responder;
 use super::{Address, Config};
@@ -28,6 +29,8 @@ pub struct QueuePair {
     pub connection: Connection,
     pub endpoints: Endpoints,
     pub requester: Requester,
+    /// Of what it sends, for the record.
+    pub passes: Passes,
     pub responder: Responder,
     pub congestion: Congestion,
     /// Payload in host memory of a message not yet complete.
@@ -47,6 +50,7 @@ impl QueuePair {
             connection,
             endpoints,
             requester: Requester::new(connection.initial_psn, config.mss),
+            passes: Passes::default(),
             responder: Responder::new(connection.peer_initial_psn, AckCoalescer::new(config.ack.clone())),
             congestion: Congestion::new(config),
             partial_payload: Octets::ZERO,

@@ -259,7 +259,8 @@ impl Nic {
         if let (Some(pool), Some(_)) = (self.ingress_pools.get(class), &self.pause_senders[class.index()]) {
             let occupancy = pool.occupancy();
             let missing = occupancy + charge - pool.size();
-            self.emit(EventKind::LosslessViolated { port: PORT, packet, occupancy, missing });
+            let reason = DropReason::PoolFull;
+            self.emit(EventKind::LosslessViolated { port: PORT, packet, reason, occupancy, missing });
         }
     }
 

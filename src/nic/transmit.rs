@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::queue_pair::QueuePair;
 use super::{Alarm, Nic, Output, PORT, Transmission};
-use crate::base::{Class, Instant, MessageId, Octets, Qpn, Ticket};
+use crate::base::{Class, Instant, MessageId, Octets, Origin, Qpn, Ticket};
 use crate::port::pause_time;
 use crate::trace::{EventKind, Headline, Queue};
 use crate::wire::{Packet, PfcFrame};
@@ -106,6 +106,10 @@ impl Nic {
     pub(super) fn transmit_ended(&mut self) {
         let (queue, sent) = self.egress.finish().expect("a transmission ends on a line that carries one");
         let Outgoing { packet, headline, wire_len, transmission, sender, message } = sent;
+        let origin = message.zip(sender).map(|((message, index), qpn)| {
+            let iteration = self.queue_pair(qpn).passes.leave(headline.psn, index);
+            Origin { message, index, transmission, iteration }
+        });
         let packet = match packet {
             Packet::Roce(roce) if self.config.pad_to_model => Packet::Roce(roce.padded_to_model()),
             packet => packet,
@@ -115,8 +119,7 @@ impl Nic {
             port: PORT,
             packet: headline,
             wire_len,
-            transmission,
-            message,
+            origin,
             frame,
         }));
         if let Queue::Class(class) = queue {

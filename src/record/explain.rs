@@ -52,7 +52,7 @@ fn paused(input: &SummaryInput<'_>) -> Vec<Weighted> {
     for (node, names) in (0..).map(NodeId).zip(&input.names.nodes) {
         for port in (0..names.ports.len()).map(|port| PortId(port as u16)) {
             for class in Class::all() {
-                let paused = input.pressure.paused(node, port, class);
+                let paused = input.pressure.paused(node, port, class, input.end);
                 if paused > Span::ZERO {
                     let share = u128::from(paused.ps()) * 1_000 + u128::from(input.end.ps() / 2);
                     let share = share.checked_div(u128::from(input.end.ps())).unwrap_or(0) as u64;
@@ -111,7 +111,7 @@ fn stopped(input: &SummaryInput<'_>) -> Vec<Weighted> {
     let mut lines = Vec::new();
     for (node, names) in (0..).map(NodeId).zip(&input.names.nodes) {
         for class in Class::all() {
-            let stopped = input.pressure.stopped_by_pause(node, class);
+            let stopped = input.pressure.stopped_by_pause(node, class, input.end);
             if stopped > Span::ZERO {
                 let line = format!(
                     "  {}: generation stopped for all queue pairs by class {class}'s full egress pool, paused for {stopped}",

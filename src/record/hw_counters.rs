@@ -25,7 +25,7 @@
 //!   mlx5 Linux counters".
 
 use super::pressure::Pressure;
-use crate::base::{Class, NodeId, PortId};
+use crate::base::{Class, Instant, NodeId, PortId};
 use crate::trace::NodeCounters;
 
 /// A name, and what stands for it here.
@@ -51,13 +51,14 @@ pub(super) fn hw_counters(
     node: NodeId,
     counters: &NodeCounters,
     pressure: &Pressure,
+    end: Instant,
     is_used: impl Fn(Class) -> bool,
 ) -> Vec<(String, u64)> {
     let mut all: Vec<_> = KNOWN.iter().map(|(name, count)| ((*name).to_owned(), count(counters))).collect();
     let port = PortId(0);
     for class in Class::all() {
         let (sent, received) = (pressure.sent(node, port, class), pressure.received(node, port, class));
-        let paused = pressure.paused(node, port, class);
+        let paused = pressure.paused(node, port, class, end);
         let of_class = [
             ("rx", "pause", received.xoff + received.xon),
             ("rx", "pause_duration", paused.ps().saturating_add(500_000) / 1_000_000),
@@ -97,7 +98,7 @@ mod tests {
         let (mut counters, mut pressure) = (Counters::new(2), Pressure::new(&story::names()));
         story::play(&events, &mut counters).unwrap();
         story::play(&events, &mut pressure).unwrap();
-        let all = hw_counters(A, counters.node(A), &pressure, |class| class == Class::DATA);
+        let all = hw_counters(A, counters.node(A), &pressure, Instant::from_ps(8), |class| class == Class::DATA);
         let shown: Vec<_> = all.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let expected = [
             "out_of_sequence 0",

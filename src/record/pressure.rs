@@ -3,16 +3,19 @@
 use std::io;
 
 use crate::base::{Class, Instant, NodeId, Octets, PortId, Rate, Span};
-use crate::trace::{Event, EventKind, Names, PcieDirection, Sink};
+use crate::trace::{Event, EventKind, Names, PcieDirection, Sink, UntilEnd};
 
 type ByClass<T> = [T; Class::COUNT];
 
 /// Adds up, by node, port and class, what pauses did.
 ///
-/// Pauses that outlast the run are counted up to its last event.
+/// Pauses are counted up to the end of the run, which those who ask have to say: the last completion or delivery, or the
+/// instant at which an unfinished run was cut off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pressure {
     nodes: Vec<Node>,
+    /// The last completion or delivery so far.
+    last_finish: Instant,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,14 +24,14 @@ struct Node {
     /// The class whose full egress pool stops generation.
     stopped_by: Option<Class>,
     stopped_since: Option<Instant>,
-    stopped_by_pause: ByClass<Span>,
+    stopped_by_pause: ByClass<UntilEnd>,
     pcie: [Option<PcieUse>; 2],
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Port {
     is_paused: ByClass<bool>,
-    paused: ByClass<Span>,
+    paused: ByClass<UntilEnd>,
     pauses_ended: ByClass<u64>,
     sent: ByClass<PfcFrames>,
     received: ByClass<PfcFrames>,
@@ -68,12 +71,13 @@ impl PcieUse {
 impl Pressure {
     pub fn new(names: &Names) -> Self {
         let node = |ports| Node { ports: vec![Port::default(); ports], ..Node::default() };
-        Self { nodes: names.nodes.iter().map(|names| node(names.ports.len())).collect() }
+        let nodes = names.nodes.iter().map(|names| node(names.ports.len())).collect();
+        Self { nodes, last_finish: Instant::ZERO }
     }
 
     /// How long the peer held the class back.
-    pub fn paused(&self, node: NodeId, port: PortId, class: Class) -> Span {
-        self.nodes[node.index()].ports[port.index()].paused[class.index()]
+    pub fn paused(&self, node: NodeId, port: PortId, class: Class, end: Instant) -> Span {
+        self.nodes[node.index()].ports[port.index()].paused[class.index()].until(end)
     }
 
     /// PFC frames that the port asked for.
@@ -93,8 +97,8 @@ impl Pressure {
 
     /// How long nothing was generated for any queue pair because the egress pool of this class was full and the peer
     /// held the class back (model.md T8).
-    pub fn stopped_by_pause(&self, node: NodeId, class: Class) -> Span {
-        self.nodes[node.index()].stopped_by_pause[class.index()]
+    pub fn stopped_by_pause(&self, node: NodeId, class: Class, end: Instant) -> Span {
+        self.nodes[node.index()].stopped_by_pause[class.index()].until(end)
     }
 
     /// `None` for nodes without a host.
@@ -105,6 +109,10 @@ impl Pressure {
 
 impl Sink for Pressure {
     fn record(&mut self, event: &Event) -> io::Result<()> {
+        if matches!(event.kind, EventKind::MessageCompleted { .. } | EventKind::MessageDelivered { .. }) {
+            self.last_finish = event.at;
+        }
+        let finish = self.last_finish;
         let (now, node) = (event.at, &mut self.nodes[event.node.index()]);
         match event.kind {
             EventKind::PauseRequested { port, class, .. } => {
@@ -119,22 +127,22 @@ impl Sink for Pressure {
             EventKind::Paused { port, class, .. } => {
                 node.ports[port.index()].received[class.index()].xoff += 1;
                 node.ports[port.index()].is_paused[class.index()] = true;
-                node.note_stop(now);
+                node.note_stop(now, finish);
             }
             EventKind::Resumed { port, class, paused, .. } | EventKind::PauseCutOff { port, class, paused } => {
                 let port = &mut node.ports[port.index()];
                 port.is_paused[class.index()] = false;
-                port.paused[class.index()] += paused;
+                port.paused[class.index()].add(paused, now, finish);
                 // A pause that the end of the run cut off did not end.
                 port.pauses_ended[class.index()] += u64::from(matches!(event.kind, EventKind::Resumed { .. }));
-                node.note_stop(now);
+                node.note_stop(now, finish);
             }
             EventKind::GenerationStopped { class, .. } => {
                 node.stopped_by = Some(class);
-                node.note_stop(now);
+                node.note_stop(now, finish);
             }
             EventKind::SegmentReserved { .. } if node.stopped_by.is_some() => {
-                node.end_stop(now);
+                node.end_stop(now, finish);
                 node.stopped_by = None;
             }
             EventKind::PcieCarried {
@@ -157,19 +165,19 @@ impl Sink for Pressure {
 
 impl Node {
     /// Whether a paused class stops generation may have changed.
-    fn note_stop(&mut self, now: Instant) {
+    fn note_stop(&mut self, now: Instant, finish: Instant) {
         let Some(class) = self.stopped_by else { return };
         let is_paused = self.ports.iter().any(|port| port.is_paused[class.index()]);
         match (is_paused, self.stopped_since) {
             (true, None) => self.stopped_since = Some(now),
-            (false, Some(_)) => self.end_stop(now),
+            (false, Some(_)) => self.end_stop(now, finish),
             _ => {}
         }
     }
 
-    fn end_stop(&mut self, now: Instant) {
+    fn end_stop(&mut self, now: Instant, finish: Instant) {
         if let (Some(class), Some(since)) = (self.stopped_by, self.stopped_since.take()) {
-            self.stopped_by_pause[class.index()] += now.since(since);
+            self.stopped_by_pause[class.index()].add(now.since(since), now, finish);
         }
     }
 }

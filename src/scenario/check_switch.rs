@@ -2,7 +2,7 @@
 //!
 //! * Source: congestion.md §4.3; timing rule 13.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::attributes::SwitchSettings;
@@ -34,6 +34,21 @@ pub(super) fn all(network: &Network, traffic: &Traffic, report: &mut Report) {
         check.room(largest, report);
         check.headroom(mtu, report);
         check.total(largest, report);
+    }
+}
+
+/// Links of one switch may need as many amounts of headroom: so many, the largest, have a warning each.
+const NEEDS_MAX: usize = 4;
+
+/// `its links to a, b and 3 others`.
+fn links_to(peers: &[&str]) -> String {
+    const LISTED: usize = 4;
+    let names: Vec<_> = peers.iter().take(LISTED).map(|peer| format!("`{peer}`")).collect();
+    match (names.split_last(), peers.len().saturating_sub(LISTED)) {
+        (None, _) => "its links".to_owned(),
+        (Some((only, [])), _) => format!("its link to {only}"),
+        (Some((last, others)), 0) => format!("its links to {} and {last}", others.join(", ")),
+        (_, more) => format!("its links to {} and {more} more", names.join(", ")),
     }
 }
 
@@ -175,16 +190,23 @@ impl Check<'_> {
         if !self.are_sound(&[HEADROOM]) {
             return;
         }
-        let ports = &self.network.nodes[self.node].ports;
-        let Some(need) = ports.iter().map(|port| after_pause(self.network, port, mtu)).max() else { return };
-        for class in self.paused_classes().filter(|class| headroom[*class].get() < need) {
+        let mut links: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+        for port in &self.network.nodes[self.node].ports {
+            let peer = &self.network.nodes[port.peer].name;
+            links.entry(after_pause(self.network, port, mtu)).or_default().push(peer);
+        }
+        let short = |class: &usize| links.range(headroom[*class].get() + 1..).rev().take(NEEDS_MAX);
+        for (class, (need, peers)) in
+            self.paused_classes().flat_map(|class| short(&class).map(move |links| (class, links)))
+        {
             report.push(
                 Diagnostic::warning(
                     self.place(&[HEADROOM, "switch.delay", "switch.data_rate"]),
                     format!(
-                        "class {class} has {} of headroom at `{}`, less than {need} B",
+                        "class {class} has {} of headroom at `{}`, less than {need} B for {}",
                         headroom[class],
-                        self.name()
+                        self.name(),
+                        links_to(peers)
                     ),
                 )
                 .label("pauses may come too late")

@@ -3,7 +3,7 @@
 //! ```toml
 //! [[faults]]
 //! name = "the loss"                         # default: fault 1, fault 2 …
-//! from = "a"                                # the frames that a sends to b
+//! from = "a"                                # the frames that leave a for b: the two ends of one link
 //! to = "b"
 //! match = { psn = 100, transmission = 1 }   # which of them; without it, all
 //! action = "drop"
@@ -34,7 +34,7 @@ use super::injection;
 use super::matching::{self, Scene, Way};
 use super::plan::{FaultKind, FaultPlan};
 use super::values;
-use crate::base::Span;
+use crate::base::{Octets, Span};
 use crate::link::{Action, Corruption, Field, Matcher, Rule};
 
 /// Rules have numbers of 16 bits.
@@ -236,7 +236,9 @@ fn kind(
         }
         None => Some(Matcher::default()),
     };
-    let action = action(word, parameters, span, way, scene, report);
+    let messages = matcher.as_ref().map_or(&[][..], |matcher| &matcher.messages);
+    let largest = way.map(|way| scene.largest_payload(way, messages));
+    let action = action(word, parameters, span, largest, report);
     let (matcher, action) = (matcher?, action?);
     refuse_idle(&matcher, action, parameters, report)?;
     Some(FaultKind::Rule(Rule { matcher, action }))
@@ -246,8 +248,7 @@ fn action(
     word: Word,
     parameters: &Parameters<'_>,
     span: &Range<usize>,
-    way: Option<Way>,
-    scene: &Scene<'_>,
+    largest: Option<Octets>,
     report: &mut Report,
 ) -> Option<Action> {
     let require = |key: &str, help: &str, report: &mut Report| {
@@ -281,7 +282,7 @@ fn action(
             let entry = require("after", "say behind how many others it arrives: after = 1", report)?;
             Action::Reorder { after: u32::try_from(values::whole(&entry, 1, 1 << 24, report)?).ok()? }
         }
-        Word::Corrupt => Action::Corrupt(corruption(parameters, way, scene, report)?),
+        Word::Corrupt => Action::Corrupt(corruption(parameters, largest, report)?),
         Word::SetCe => Action::SetCe,
         Word::SetDscp => {
             let entry = require("dscp", "write a number from 0 to 63: dscp = 24", report)?;
@@ -292,21 +293,15 @@ fn action(
     })
 }
 
-fn corruption(
-    parameters: &Parameters<'_>,
-    way: Option<Way>,
-    scene: &Scene<'_>,
-    report: &mut Report,
-) -> Option<Corruption> {
+/// * `largest`: the largest payload that passes there, if it is known.
+fn corruption(parameters: &Parameters<'_>, largest: Option<Octets>, report: &mut Report) -> Option<Corruption> {
     const FIELDS: [(&str, Field); 3] = [("payload", Field::Payload), ("bth", Field::Bth), ("icrc", Field::Icrc)];
     let field = match parameters.get("field") {
         Some(entry) => values::choice(entry, "a field", &FIELDS, report)?,
         None => Field::Payload,
     };
     let bits = match field {
-        Field::Payload => {
-            way.map_or(u64::from(u32::MAX), |way| 8 * scene.network.nodes[way.from].settings.nic.mss.get())
-        }
+        Field::Payload => largest.map_or(u64::from(u32::MAX), |largest| 8 * largest.get()),
         Field::Bth => 8 * 12,
         Field::Icrc => 8 * 4,
     };

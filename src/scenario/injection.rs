@@ -10,8 +10,9 @@
 //!           address = 0x100000000, rkey = 1, length = "128B" }
 //! ```
 //!
-//! Addresses are those of the two ends, and the class is the queue pair's, unless `class` says otherwise. `qpn` takes the
-//! place of `queue_pair` where a queue pair that does not exist is to be named. `ce = true` sets the congestion mark.
+//! Addresses are those of the queue pair's two ends, also on a link between switches, and the class is the queue pair's,
+//! unless `class` says otherwise. `qpn` takes the place of `queue_pair` where a queue pair that does not exist is to be
+//! named; the addresses are then those of the link's ends. `ce = true` sets the congestion mark.
 //! `at` is the instant of arrival; `every` repeats it, `count` times or until the run ends.
 
 use std::ops::Range;
@@ -258,22 +259,23 @@ fn flow(table: &mut Table<'_>, way: Option<Way>, scene: &Scene<'_>, report: &mut
         values::whole(entry, 0, 0xff_ffff, report).map(|qpn| u32::try_from(qpn).ok().and_then(Qpn::new))
     });
     let way = way?;
-    let [from, to] = [way.from, way.to].map(|node| scene.network.address(node));
-    let flow = |own: Qpn, dest_qpn: Qpn, data_class, control_class| {
+    let flow = |nodes: [usize; 2], own: Qpn, dest_qpn: Qpn, data_class, control_class| {
         let udp_src = udp_source_port(own, dest_qpn);
+        let [from, to] = nodes.map(|node| scene.network.address(node));
         let endpoints = endpoints(from, to, udp_src);
         Flow { endpoints, dest_qpn, data_class, control_class }
     };
     match (by_name, number?) {
         (Some(entry), number) => {
-            let (queue_pair, end) = matching::queue_pair_at(&entry, way.to, scene, report)?;
+            let (queue_pair, end) = matching::queue_pair_on(&entry, way, scene, report)?;
             let ends = scene.traffic.queue_pairs[queue_pair].plan.ends;
             let (own, dest) = (ends[1 - end], ends[end]);
-            Some(flow(own.qpn, number.unwrap_or(dest.qpn), own.data_class, own.control_class))
+            let nodes = [own, dest].map(|end| end.node.index());
+            Some(flow(nodes, own.qpn, number.unwrap_or(dest.qpn), own.data_class, own.control_class))
         }
         (None, Some(number)) => {
             let settings = &scene.network.nodes[way.from].settings;
-            Some(flow(number, number, settings.data_class, settings.nic.control_class))
+            Some(flow([way.from, way.to], number, number, settings.data_class, settings.nic.control_class))
         }
         (None, None) => {
             report.push(

@@ -304,7 +304,7 @@ impl LuminaEvent {
         let packet = self.psn.map_or("every packet".to_owned(), |psn| format!("packet {psn}"));
         let matcher = Matcher {
             kinds: vec![PacketKind::Send, PacketKind::Write],
-            dest_qpns: vec![to.qpn],
+            destinations: vec![(plan.nics[to.node.index()].address.ip, to.qpn)],
             psns: self.psn.map(PsnMatch::Relative).into_iter().collect(),
             iterations: vec![self.iter],
             ..Matcher::default()

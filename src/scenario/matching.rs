@@ -3,15 +3,21 @@
 //! Every condition is one value or an array of them, any of which will do; all conditions have to hold. Counts follow at
 //! the end: of the frames that everything else allows, `probability` draws some, `nth` picks by number, and `times`
 //! bounds how many are hit.
+//!
+//! Messages, packets, transmissions and passes are those of the NIC that sends, and queue pairs those of their nodes, on
+//! whichever link a fault stands: also behind switches, where many flows share a link. What names a message or a queue
+//! pair that cannot pass there is refused; of ways that are equally short, each is possible.
 
+use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
 
 use super::diagnostics::{Diagnostic, Report};
 use super::document::{Entry, Table, nearest, shortened};
-use super::network::Network;
+use super::network::{Network, address};
+use super::passage::Side;
 use super::traffic::Traffic;
 use super::values;
-use crate::base::{Instant, MessageId, Psn, Qpn};
+use crate::base::{Instant, MessageId, Octets, Psn, Qpn};
 use crate::link::{Matcher, PsnMatch};
 use crate::trace::PacketKind;
 use crate::wire::Opcode;
@@ -26,6 +32,16 @@ pub(super) struct Way {
     pub to: usize,
 }
 
+impl Way {
+    pub(super) const fn side(&self) -> Side {
+        (self.link, self.from_end)
+    }
+
+    const fn back(&self) -> Side {
+        (self.link, 1 - self.from_end)
+    }
+}
+
 /// What faults refer to.
 pub(super) struct Scene<'s> {
     pub network: &'s Network,
@@ -33,8 +49,8 @@ pub(super) struct Scene<'s> {
     pub until: Instant,
     /// Number of the first message of each post, and behind the last the number of all.
     firsts: Vec<u64>,
-    /// Packets of the longest message that each node sends.
-    longest: BTreeMap<usize, u64>,
+    /// Packets of the longest message between two NICs, by the one that sends and the one that receives.
+    longest: BTreeMap<(usize, usize), u64>,
 }
 
 type Kinds = &'static [PacketKind];
@@ -65,7 +81,7 @@ impl<'s> Scene<'s> {
         let mut scene = Self { network, traffic, until, firsts, longest: BTreeMap::new() };
         for post in 0..traffic.posts.len() {
             let packets = scene.packets(post);
-            let longest = scene.longest.entry(scene.sender(post)).or_default();
+            let longest = scene.longest.entry(scene.ends(post)).or_default();
             *longest = packets.max(*longest);
         }
         scene
@@ -81,16 +97,37 @@ impl<'s> Scene<'s> {
         behind.checked_sub(1).filter(|post| *post < self.traffic.posts.len())
     }
 
-    /// The node that sends what a post posts.
-    fn sender(&self, post: usize) -> usize {
+    /// The NICs that send and receive what a post posts.
+    fn ends(&self, post: usize) -> (usize, usize) {
         let post = &self.traffic.posts[post];
-        self.traffic.queue_pairs[post.queue_pair].plan.ends[post.from_end].node.index()
+        let ends = &self.traffic.queue_pairs[post.queue_pair].plan.ends;
+        (ends[post.from_end].node.index(), ends[1 - post.from_end].node.index())
+    }
+
+    fn mss(&self, nic: usize) -> Octets {
+        self.network.nodes[nic].settings.nic.mss
     }
 
     /// Packets of each message that a post makes.
     fn packets(&self, post: usize) -> u64 {
-        let mss = self.network.nodes[self.sender(post)].settings.nic.mss;
-        self.traffic.posts[post].size.get().div_ceil(mss.get()).max(1)
+        self.traffic.posts[post].size.get().div_ceil(self.mss(self.ends(post).0).get()).max(1)
+    }
+
+    /// Senders and receivers whose messages can go this way, with the packets of their longest.
+    fn messages_on(&self, way: Way) -> impl Iterator<Item = ((usize, usize), u64)> {
+        let longest = self.longest.iter().map(|(ends, packets)| (*ends, *packets));
+        longest.filter(move |((from, to), _)| self.network.can_pass(way.side(), *from, *to))
+    }
+
+    /// The largest payload of a packet that can go this way, of these messages or of any.
+    pub(super) fn largest_payload(&self, way: Way, messages: &[MessageId]) -> Octets {
+        let of_messages = messages.iter().filter_map(|message| self.post_of(u64::from(message.0)));
+        let named = of_messages.map(|post| self.mss(self.ends(post).0)).max();
+        let passing = || self.messages_on(way).map(|((from, _), _)| self.mss(from)).max();
+        // Where nobody posts anything, as far as is known, whoever could would have to.
+        let is_switch = self.network.is_switch(way.from);
+        let nics = if is_switch { 0..self.network.nic_count } else { way.from..way.from + 1 };
+        named.or_else(passing).or_else(|| nics.map(|nic| self.mss(nic)).max()).unwrap_or_default()
     }
 }
 
@@ -112,7 +149,7 @@ pub(super) fn read(mut table: Table<'_>, way: Option<Way>, scene: &Scene<'_>, re
     let kinds = kind.as_ref().map_or(Some(Vec::new()), |entry| kinds(entry, report));
     let opcodes = opcode.as_ref().map_or(Some(Vec::new()), |entry| opcodes(entry, report));
     let messages = few(&message, 0, u32_max, report);
-    let dest_qpns = queue_pair.as_ref().map_or(Some(Vec::new()), |entry| dest_qpns(entry, way, scene, report));
+    let destinations = queue_pair.as_ref().map_or(Some(Vec::new()), |entry| destinations(entry, way, scene, report));
     let psns = psns(&psn, &packet, report);
     let transmissions = few(&transmission, 1, u32_max, report);
     let iterations = few(&iteration, 1, u32_max, report);
@@ -161,7 +198,7 @@ pub(super) fn read(mut table: Table<'_>, way: Option<Way>, scene: &Scene<'_>, re
         kinds,
         opcodes,
         messages: messages.into_iter().map(MessageId).collect(),
-        dest_qpns: dest_qpns?,
+        destinations: destinations?,
         psns,
         transmissions: narrow(transmissions?),
         iterations: narrow(iterations?),
@@ -245,35 +282,46 @@ fn narrow(numbers: Vec<u64>) -> Vec<u32> {
     numbers.into_iter().filter_map(|number| u32::try_from(number).ok()).collect()
 }
 
-/// Numbers of queue pairs at the end that receives.
-fn dest_qpns(entry: &Entry<'_>, way: Option<Way>, scene: &Scene<'_>, report: &mut Report) -> Option<Vec<Qpn>> {
+/// Both ends of queue pairs, of which the packets that go this way go to one, and those on the way back to the other.
+fn destinations(
+    entry: &Entry<'_>,
+    way: Option<Way>,
+    scene: &Scene<'_>,
+    report: &mut Report,
+) -> Option<Vec<(Ipv4Addr, Qpn)>> {
     let items = values::each(entry, report);
-    let read: Vec<_> = items.iter().filter_map(|item| queue_pair_at(item, way?.to, scene, report)).collect();
+    let read: Vec<_> = items.iter().filter_map(|item| queue_pair_on(item, way?, scene, report)).collect();
     (read.len() == items.len()).then(|| {
-        read.into_iter().map(|(queue_pair, end)| scene.traffic.queue_pairs[queue_pair].plan.ends[end].qpn).collect()
+        let ends = |(queue_pair, _): (usize, usize)| scene.traffic.queue_pairs[queue_pair].plan.ends;
+        read.into_iter().flat_map(ends).map(|end| (address(end.node.index()).ip, end.qpn)).collect()
     })
 }
 
-/// The queue pair that `entry` names, and which of its ends is at `node`.
-pub(super) fn queue_pair_at(
+/// The queue pair that `entry` names, and which of its ends the packets that go this way go to. Shortest ways to both
+/// never pass one link in the same direction.
+pub(super) fn queue_pair_on(
     entry: &Entry<'_>,
-    node: usize,
+    way: Way,
     scene: &Scene<'_>,
     report: &mut Report,
 ) -> Option<(usize, usize)> {
-    let queue_pair = scene.traffic.named(entry, scene.network, report)?;
+    let network = scene.network;
+    let queue_pair = scene.traffic.named(entry, network, report)?;
     let plan = &scene.traffic.queue_pairs[queue_pair].plan;
-    let end = plan.ends.iter().position(|end| end.node.index() == node);
+    let nodes = plan.ends.map(|end| end.node.index());
+    let end = [0, 1].into_iter().find(|end| network.can_pass(way.side(), nodes[1 - end], nodes[*end]));
     if end.is_none() {
-        let names = plan.ends.map(|end| scene.network.nodes[end.node.index()].name.as_str());
-        report.push(
-            Diagnostic::error(
-                entry.value.span(),
-                format!("queue pair `{}` has no end at `{}`", plan.name, scene.network.nodes[node].name),
-            )
-            .label("its packets do not pass here")
-            .help(format!("its ends are `{}` and `{}`", names[0], names[1])),
-        );
+        let name = |node: usize| &network.nodes[node].name;
+        let message =
+            format!("queue pair `{}` has no packets from `{}` to `{}`", plan.name, name(way.from), name(way.to));
+        let passage = network.passage_text(nodes[0], nodes[1]);
+        report.push(Diagnostic::error(entry.value.span(), message).label("its packets do not pass here").help(
+            format!(
+                "its ends are `{}` and `{}`; its packets can pass {passage}, and the same back",
+                name(nodes[0]),
+                name(nodes[1])
+            ),
+        ));
     }
     Some((queue_pair, end?))
 }
@@ -349,19 +397,28 @@ fn are_sent(
     if !scene.traffic.is_sound {
         return Some(true);
     }
-    let [from, to] = [way.from, way.to].map(|node| &scene.network.nodes[node].name);
+    let network = scene.network;
+    let [from, to] = [way.from, way.to].map(|node| &network.nodes[node].name);
+    let mut known: BTreeMap<(usize, usize), bool> = BTreeMap::new();
     for &message in messages {
-        let why = match scene.post_of(u64::from(message)) {
-            Some(post) if scene.sender(post) == way.from => continue,
-            Some(_) => (format!("message {message} does not go from `{from}` to `{to}`"), "it goes the other way"),
-            None => (format!("there is no message {message}"), "nobody posts it"),
+        let last = scene.message_count().saturating_sub(1);
+        let numbers = format!("messages have the numbers 0 to {last} in the order of [[posts]]");
+        let (message, label, help) = match scene.post_of(u64::from(message)).map(|post| scene.ends(post)) {
+            None => (format!("there is no message {message}"), "nobody posts it", numbers),
+            Some(ends) => {
+                if *known.entry(ends).or_insert_with(|| network.can_pass(way.side(), ends.0, ends.1)) {
+                    continue;
+                }
+                let goes_back = network.can_pass(way.back(), ends.0, ends.1);
+                let passage = network.passage_text(ends.0, ends.1);
+                (
+                    format!("message {message} does not go from `{from}` to `{to}`"),
+                    if goes_back { "it goes the other way" } else { "it does not pass here" },
+                    format!("its packets can pass {passage}; {numbers}"),
+                )
+            }
         };
-        let count = scene.message_count();
-        report.push(
-            Diagnostic::error(entry.value.span(), why.0)
-                .label(why.1)
-                .help(format!("messages have the numbers 0 to {} in the order of [[posts]]", count.saturating_sub(1))),
-        );
+        report.push(Diagnostic::error(entry.value.span(), message).label(label).help(help));
         return None;
     }
     Some(true)
@@ -378,7 +435,7 @@ fn are_long_enough(
 ) -> bool {
     let Some(entry) = entry.as_ref().filter(|_| scene.traffic.is_sound) else { return true };
     let longest = match messages {
-        [] => scene.longest.get(&way.from).copied(),
+        [] => scene.messages_on(way).map(|(_, packets)| packets).max(),
         some => some.iter().filter_map(|m| scene.post_of(u64::from(*m))).map(|post| scene.packets(post)).max(),
     };
     let beyond = psns.iter().find_map(|psn| match psn {

@@ -29,6 +29,7 @@ mod links;
 pub mod lumina;
 mod matching;
 mod network;
+mod passage;
 mod per_class;
 mod plan;
 pub mod quantity;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::diagnostics::{Diagnostic, Report};
 use super::network::{Network, address};
-use crate::base::NodeId;
+use crate::base::{NodeId, PortId};
 use crate::switch::{Routes, topology};
 
 /// NICs behind switches, times those NICs, the switches and their links: what finding the routes costs.
@@ -17,21 +17,29 @@ pub(super) struct Ways {
     islands: Vec<Option<usize>>,
     /// By switch, in their order.
     routes: Vec<Routes>,
+    /// They are too many to be found.
+    pub(super) are_unknown: bool,
 }
 
 impl Ways {
     /// The ways of a network whose links have all been read.
     pub(super) fn find(network: &Network, report: &mut Report) -> Self {
         let islands = islands(network);
-        let routes = match refuse_size(network, &islands, report) {
+        let are_unknown = refuse_size(network, &islands, report);
+        let routes = match are_unknown {
             true => vec![Routes::new(); network.nodes.len() - network.nic_count],
             false => routes(network, &islands),
         };
-        Self { islands, routes }
+        Self { islands, routes, are_unknown }
     }
 
     pub(super) fn are_behind_switches(&self, a: usize, b: usize) -> bool {
         self.islands[a].is_some() && self.islands[a] == self.islands[b]
+    }
+
+    /// The ports of a switch on a shortest way to a NIC. Switches count from 0.
+    pub(super) fn ports(&self, switch: usize, nic: usize) -> &[PortId] {
+        self.routes[switch].get(&address(nic).ip).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn into_routes(self) -> Vec<Routes> {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Alarm, Config, Output, Switch, Transmission};
-use crate::base::{Class, Instant, Octets, PortId, Ticket};
+use crate::base::{Class, Instant, Octets, Origin, PortId, Ticket};
 use crate::port::{Egress, Marker, PerClass, pause_time};
 use crate::trace::{EventKind, Headline, Queue};
 use crate::wire::{self, Ecn, PfcFrame};
@@ -13,6 +13,7 @@ use crate::wire::{self, Ecn, PfcFrame};
 pub struct Queued {
     pub packet: Headline,
     pub wire_len: Octets,
+    pub origin: Option<Origin>,
     pub frame: Bytes,
     /// `None`: the switch's own PFC frame.
     pub forwarded: Option<Forwarded>,
@@ -138,8 +139,8 @@ impl Switch {
     /// The last bit has left: the frame is the link's, and the port by which it came is charged no longer.
     pub(super) fn transmit_ended(&mut self, port: PortId) {
         let (_, sent) = self.sender(port).egress.finish().expect("a transmission ends on a line that carries one");
-        let Queued { packet, wire_len, frame, forwarded } = sent;
-        self.outputs.push_back(Output::Transmit(Transmission { port, packet, wire_len, frame }));
+        let Queued { packet, wire_len, origin, frame, forwarded } = sent;
+        self.outputs.push_back(Output::Transmit(Transmission { port, packet, wire_len, origin, frame }));
         if let Some(Forwarded { from, class, charge, .. }) = forwarded {
             self.release(from, class, charge);
         }

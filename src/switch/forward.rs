@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::egress::{Forwarded, Queued};
 use super::{Flow, Switch};
-use crate::base::{Octets, PortId};
+use crate::base::{Octets, Origin, PortId};
 use crate::trace::{DropReason, EventKind, Headline, PacketKind, Verdict};
 use crate::wire::{self, IcrcCheck, MacAddr, Packet, Peek, PfcFrame, WireError};
 
@@ -13,6 +13,7 @@ struct Arrived {
     port: PortId,
     packet: Headline,
     wire_len: Octets,
+    origin: Option<Origin>,
     frame: Bytes,
 }
 
@@ -48,9 +49,9 @@ fn headline(frame: &Bytes, look: &Result<Look, WireError>) -> Headline {
 }
 
 impl Switch {
-    pub(super) fn receive(&mut self, port: PortId, frame: Bytes, wire_len: Octets) {
+    pub(super) fn receive(&mut self, port: PortId, frame: Bytes, wire_len: Octets, origin: Option<Origin>) {
         let look = look(&frame);
-        let arrived = Arrived { port, packet: headline(&frame, &look), wire_len, frame };
+        let arrived = Arrived { port, packet: headline(&frame, &look), wire_len, origin, frame };
         match look {
             Ok(Look::Roce(peek)) => self.forward(arrived, &peek),
             Ok(Look::Pfc(pfc)) if pfc.enabled == 0 => {
@@ -65,7 +66,7 @@ impl Switch {
     }
 
     fn judge(&mut self, arrived: &Arrived, verdict: Verdict) {
-        let Arrived { port, packet, wire_len, ref frame } = *arrived;
+        let Arrived { port, packet, wire_len, ref frame, .. } = *arrived;
         let occupancy = self.ingress_occupancy(port, packet.class);
         let frame = frame.clone();
         self.emit(EventKind::FrameReceived { port, packet, wire_len, occupancy, verdict, frame });
@@ -83,12 +84,12 @@ impl Switch {
         self.check_pause(port, class, charge);
         if let Err(reason) = self.admit(port, class, charge) {
             self.judge(&arrived, Verdict::Dropped(reason));
-            return self.report_violation(port, arrived.packet, class, charge);
+            return self.report_violation(port, arrived.packet, charge, reason);
         }
         self.judge(&arrived, Verdict::Forwarded);
-        let Arrived { packet, wire_len, frame, .. } = arrived;
+        let Arrived { packet, wire_len, origin, frame, .. } = arrived;
         let forwarded = Forwarded { from: port, class, charge, ecn: peek.ecn };
-        self.queue_forwarded(out, Queued { packet, wire_len, frame, forwarded: Some(forwarded) });
+        self.queue_forwarded(out, Queued { packet, wire_len, origin, frame, forwarded: Some(forwarded) });
     }
 
     /// The port that leads to the frame's destination; the flow chooses among several.

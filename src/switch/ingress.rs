@@ -66,14 +66,17 @@ impl Switch {
     }
 
     /// A frame was dropped for want of room: if its class has PFC, that should never have happened.
-    pub(super) fn report_violation(&mut self, port: PortId, packet: Headline, class: Class, charge: Octets) {
+    pub(super) fn report_violation(&mut self, port: PortId, packet: Headline, charge: Octets, reason: DropReason) {
+        let class = packet.class;
         if !self.config.pfc.enabled[class.index()] {
             return;
         }
-        let lacks = |pool: &Pool| (pool.occupancy() + charge).saturating_sub(pool.size());
-        let missing = lacks(&self.account(port, class).held).max(lacks(&self.buffer));
-        let occupancy = self.account(port, class).occupancy();
-        self.emit(EventKind::LosslessViolated { port, packet, occupancy, missing });
+        let full = match reason {
+            DropReason::SwitchBufferFull => &self.buffer,
+            _ => &self.port(port).accounts[class.index()].held,
+        };
+        let (occupancy, missing) = (full.occupancy(), (full.occupancy() + charge).saturating_sub(full.size()));
+        self.emit(EventKind::LosslessViolated { port, packet, reason, occupancy, missing });
     }
 
     /// A frame has left the switch. At Xon or below, those who sent it may go on.
@@ -119,6 +122,6 @@ impl Switch {
         let pfc = PfcFrame::pause(self.port(port).config.mac, class, quanta);
         let pfc = Packet::Pfc(if self.config.pad_to_model { pfc.padded_to_model() } else { pfc });
         let (packet, frame) = (Headline::of(&pfc), pfc.emit());
-        self.queue_own(port, Queued { packet, wire_len: PFC_WIRE_LEN, frame, forwarded: None });
+        self.queue_own(port, Queued { packet, wire_len: PFC_WIRE_LEN, origin: None, frame, forwarded: None });
     }
 }

@@ -37,7 +37,7 @@ use bytes::Bytes;
 pub use config::{Config, PfcConfig, PortConfig, Routes};
 pub use ecmp::Flow;
 
-use crate::base::{Calendar, Class, Instant, Octets, Phase, PortId, Rng, Ticket, Wake};
+use crate::base::{Calendar, Class, Instant, Octets, Origin, Phase, PortId, Rng, Ticket, Wake};
 use crate::port::{PerClass, Pool};
 use crate::trace::{EventKind, Headline};
 use egress::Sender;
@@ -46,8 +46,9 @@ use ingress::Account;
 /// What can happen to a switch from outside.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// The last bit of a frame has arrived at `port`. `wire_len` is the model's size of the frame that was sent.
-    Frame { port: PortId, frame: Bytes, wire_len: Octets },
+    /// The last bit of a frame has arrived at `port`. `wire_len` is the model's size of the frame that was sent, `origin`
+    /// what its NIC said of it: both pass as they came.
+    Frame { port: PortId, frame: Bytes, wire_len: Octets, origin: Option<Origin> },
     /// The instant of [`Switch::next_wake`] has come.
     Wake,
     /// The run is over: the switch says what only it can add up.
@@ -69,6 +70,8 @@ pub struct Transmission {
     pub packet: Headline,
     /// The model's size: nothing but the wire looks at the length of `frame`.
     pub wire_len: Octets,
+    /// Of a data packet that passes.
+    pub origin: Option<Origin>,
     /// Destination MAC to ICRC, no FCS.
     pub frame: Bytes,
 }
@@ -163,7 +166,7 @@ impl Switch {
         assert!(now >= self.now, "time never goes back");
         self.now = now;
         match input {
-            Input::Frame { port, frame, wire_len } => self.receive(port, frame, wire_len),
+            Input::Frame { port, frame, wire_len, origin } => self.receive(port, frame, wire_len, origin),
             Input::Wake => {
                 if let Some((_, alarm)) = self.calendar.pop() {
                     self.ring(alarm);

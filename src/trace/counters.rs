@@ -1,7 +1,7 @@
 //! Counters per node, derived from events and from nothing else.
 
-use super::{DropReason, Event, EventKind, PacketKind, PcieDirection, Sink, Verdict};
-use crate::base::{NodeId, Octets};
+use super::{DropReason, Event, EventKind, PacketKind, PcieDirection, Sink, UntilEnd, Verdict};
+use crate::base::{Instant, NodeId, Octets};
 use crate::wire::WireError;
 
 /// Declares the counters once: a field each, and the list of their names in order.
@@ -45,7 +45,8 @@ counters! {
     total_bytes_rx,
     /// Frames dropped because their ingress pool was full, and nothing else.
     rx_drops,
-    /// Those among them whose class has PFC: lossless violations.
+    /// Frames dropped for want of room although their class has PFC: lossless violations. In a switch, those that its shared
+    /// buffer could not hold are among them.
     rx_lossless_drops,
     /// Packets of queue pairs that left the port: data, ACK, NAK, CNP.
     num_pkts_sent,
@@ -127,7 +128,8 @@ counters! {
     rx_drops_buffer,
     /// Frames dropped because a switch knew no way to their destination.
     rx_drops_no_route,
-    /// Picoseconds during which the peer held a class of this node, all classes together.
+    /// Picoseconds during which the peer held a class of this node, all classes together; up to the end of the run, once
+    /// that is known.
     pfc_time_paused_ps,
     /// Octets that crossed the PCIe link towards the host, overhead included; known at the end of the run.
     pcie_to_host_octets,
@@ -139,16 +141,33 @@ counters! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
     nodes: Vec<NodeCounters>,
+    /// By node, as their counters of it.
+    paused: Vec<UntilEnd>,
+    /// The last completion or delivery so far.
+    last_finish: Instant,
 }
 
 impl Counters {
     pub fn new(node_count: usize) -> Self {
-        Self { nodes: vec![NodeCounters::default(); node_count] }
+        Self {
+            nodes: vec![NodeCounters::default(); node_count],
+            paused: vec![UntilEnd::default(); node_count],
+            last_finish: Instant::ZERO,
+        }
     }
 
     /// * Panics: if there is no such node (caller's bug).
     pub fn node(&self, node: NodeId) -> &NodeCounters {
         &self.nodes[node.index()]
+    }
+
+    /// The run is over: times count up to its end, though it went on until the last frame had arrived.
+    ///
+    /// * `end`: the last completion or delivery, or the instant at which an unfinished run was cut off.
+    pub fn end(&mut self, end: Instant) {
+        for (node, paused) in self.nodes.iter_mut().zip(&self.paused) {
+            node.pfc_time_paused_ps = paused.until(end).ps();
+        }
     }
 
     /// In the order of node ids.
@@ -160,6 +179,13 @@ impl Counters {
 impl Sink for Counters {
     fn record(&mut self, event: &Event) -> std::io::Result<()> {
         self.nodes[event.node.index()].count(&event.kind);
+        match event.kind {
+            EventKind::MessageCompleted { .. } | EventKind::MessageDelivered { .. } => self.last_finish = event.at,
+            EventKind::Resumed { paused, .. } | EventKind::PauseCutOff { paused, .. } => {
+                self.paused[event.node.index()].add(paused, event.at, self.last_finish);
+            }
+            _ => {}
+        }
         Ok(())
     }
 }

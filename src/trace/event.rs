@@ -118,12 +118,14 @@ pub enum EventKind {
         #[serde(skip)]
         frame: Bytes,
     },
-    /// A frame was dropped at a full ingress pool although its class has PFC: the pool, which held `occupancy`, lacked
-    /// `missing` octets to hold the frame.
+    /// A frame was dropped although its class has PFC: what `reason` says was full, the ingress pool or the buffer of the
+    /// switch, held `occupancy` and lacked `missing` octets to hold the frame.
     LosslessViolated {
         port: PortId,
         #[serde(flatten)]
         packet: Headline,
+        #[serde(flatten)]
+        reason: DropReason,
         occupancy: Octets,
         missing: Octets,
     },

@@ -8,6 +8,7 @@ mod event;
 mod ledger;
 mod limits;
 mod names;
+mod until_end;
 
 pub use counters::{Counters, NodeCounters};
 pub use event::{
@@ -17,6 +18,7 @@ pub use event::{
 pub use ledger::{Account, Balance, Imbalance, Ledger};
 pub use limits::{EgressLimits, IngressLimit, Limits, MarkLimit, NodeLimits};
 pub use names::{Names, NodeNames, PortNames};
+pub use until_end::UntilEnd;
 
 /// Something that listens to events.
 pub trait Sink {

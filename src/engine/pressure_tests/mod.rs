@@ -42,7 +42,7 @@ impl Explained {
     }
 
     fn paused(&self, class: u8) -> u64 {
-        self.pressure.paused(A, crate::base::PortId(0), Class::new(class).unwrap()).ps()
+        self.pressure.paused(A, crate::base::PortId(0), Class::new(class).unwrap(), self.outcome.end).ps()
     }
 }
 

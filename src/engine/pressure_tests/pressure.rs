@@ -117,8 +117,8 @@ fn a_paused_class_stops_its_neighbour_once_its_pool_is_full() {
     assert!(explained.time(1, Cause::EgressPool) > 70_000_000, "{:?}", explained.causes(1));
     assert_eq!(explained.time(1, Cause::Pause), 0);
     assert!(explained.time(0, Cause::Pause) > 80_000_000, "{:?}", explained.causes(0));
-    assert!(explained.pressure.stopped_by_pause(A, Class::DATA).ps() > 70_000_000);
-    assert_eq!(explained.pressure.stopped_by_pause(A, Class::new(2).unwrap()), Span::ZERO);
+    assert!(explained.pressure.stopped_by_pause(A, Class::DATA, explained.outcome.end).ps() > 70_000_000);
+    assert_eq!(explained.pressure.stopped_by_pause(A, Class::new(2).unwrap(), explained.outcome.end), Span::ZERO);
 }
 
 /// Pool of 90,000 B for class 0 and Xoff at its very end.

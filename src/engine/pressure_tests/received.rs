@@ -20,7 +20,7 @@ fn a_pause_that_nobody_repeats_lasts_its_quanta_and_the_delay() {
     assert_eq!(explained.time(0, Cause::Pause), to - 5_052_564);
     assert_eq!(explained.outcome.counters.node(A).pfc_time_paused_ps, 83_984_800);
     // Full of 55 packets from before the pause until it ends.
-    let stopped = explained.pressure.stopped_by_pause(A, Class::DATA).ps();
+    let stopped = explained.pressure.stopped_by_pause(A, Class::DATA, explained.outcome.end).ps();
     assert!((83_984_800..=83_984_800 + 2_500_000).contains(&stopped), "{stopped}");
 }
 

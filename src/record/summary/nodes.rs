@@ -71,11 +71,11 @@ impl<'a> Node<'a> {
                     let has_ingress = limits.ports.iter().any(|classes| classes[class.index()].is_some());
                     has_ingress || limits.egress[class.index()].is_some()
                 };
-                Map(hw_counters(node, counters, input.pressure, is_used))
+                Map(hw_counters(node, counters, input.pressure, input.end, is_used))
             }),
             egress_peak_octets: by_class(|class| some(input.peaks.egress(node, class))),
             egress_pool_octets: by_class(|class| limits.egress[class.index()]),
-            generation_stopped_ps: by_class(|class| some(input.pressure.stopped_by_pause(node, class))),
+            generation_stopped_ps: by_class(|class| some(input.pressure.stopped_by_pause(node, class, input.end))),
             pcie: Map(pcie.into_iter().flatten().collect()),
             kmin_octets: by_class(|class| Some(limits.marking[class.index()]?.kmin)),
             kmax_octets: by_class(|class| Some(limits.marking[class.index()]?.kmax)),
@@ -116,7 +116,7 @@ impl<'a> Port<'a> {
             resumes_requested: by_class(|class| some(sent(class).xon)),
             pauses_received: by_class(|class| some(received(class).xoff)),
             resumes_received: by_class(|class| some(received(class).xon)),
-            paused_ps: by_class(|class| some(input.pressure.paused(node, port, class))),
+            paused_ps: by_class(|class| some(input.pressure.paused(node, port, class, input.end))),
             queue_peak_octets: by_class(|class| some(queue(class).peak)),
             average_peak_octets: by_class(|class| some(queue(class).average_peak)),
             ce_marks: by_class(|class| some(queue(class).marks)),

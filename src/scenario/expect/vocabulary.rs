@@ -40,7 +40,7 @@ pub(super) fn fields(event: &str) -> Vec<&'static str> {
         "resume_requested" => (&["port", "class", "occupancy_octets"], &[]),
         "paused" => (&["port", "class", "quanta", "duration_ps"], &[]),
         "resumed" => (&["port", "class", "paused_ps", "by_xon"], &[]),
-        "lossless_violated" => (&["port", "occupancy_octets", "missing_octets"], &[&PACKET]),
+        "lossless_violated" => (&["port", "reason", "occupancy_octets", "missing_octets"], &[&PACKET]),
         "resume_received" => (&["port", "class"], &[]),
         "pause_cut_off" => (&["port", "class", "paused_ps"], &[]),
         "pcie_carried" => (

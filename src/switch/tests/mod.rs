@@ -108,7 +108,7 @@ impl Bench {
             match output {
                 Output::Event(kind) => self.tell(at, kind),
                 Output::Transmit(sent) => {
-                    let Transmission { port, packet, wire_len, frame } = sent.clone();
+                    let Transmission { port, packet, wire_len, frame, .. } = sent.clone();
                     let (fate, effects) = (LinkFate::Carried, Vec::new());
                     self.sent.push((at.ps(), sent));
                     self.tell(
@@ -141,7 +141,7 @@ impl Bench {
                 kind: EventKind::FrameInjected { port, rule: crate::base::RuleId(0), packet, frame: frame.clone() },
             })
             .unwrap();
-        self.input(at, Input::Frame { port, frame, wire_len });
+        self.input(at, Input::Frame { port, frame, wire_len, origin: None });
     }
 
     /// Until `ps`, that instant included.

@@ -33,6 +33,16 @@ fn drops(bench: &Bench) -> Vec<(u64, DropReason)> {
     })
 }
 
+/// Instants of lossless violations, what was full, what it held and what it lacked.
+fn violations(bench: &Bench) -> Vec<(u64, (DropReason, u64, u64))> {
+    bench.told(|kind| match kind {
+        EventKind::LosslessViolated { reason, occupancy, missing, .. } => {
+            Some((*reason, occupancy.get(), missing.get()))
+        }
+        _ => None,
+    })
+}
+
 /// Class 0 of port 1 is paused at 0, so that what port 0 sends there stays: frame n arrives at 1,000 + n ps.
 fn stuck(config: Config, frames: u64) -> Bench {
     let mut bench = Bench::new(config);
@@ -113,12 +123,23 @@ fn what_passes_the_headroom_is_dropped() {
     // 239 x 4,000 = 956,000 = Xoff + headroom.
     let mut bench = stuck(ports(3), 241);
     assert_eq!(drops(&bench), [(1_239, DropReason::PoolFull), (1_240, DropReason::PoolFull)]);
+    let violation = (DropReason::PoolFull, 956_000, 4_000);
+    assert_eq!(violations(&bench), [(1_239, violation), (1_240, violation)]);
     // Another class and another port have their own.
     bench.arrive(2_000, 0, data(0, 1, 1, ROUND, 0));
     bench.arrive(2_000, 2, data(2, 1, 0, ROUND, 0));
     assert_eq!(drops(&bench).len(), 2);
     assert_eq!((bench.counters().rx_drops, bench.counters().rx_drops_buffer), (2, 0));
     bench.check_books();
+}
+
+#[test]
+fn without_pfc_a_drop_is_no_violation() {
+    let mut config = ports(3);
+    config.pfc.enabled[0] = false;
+    let bench = stuck(config, 241);
+    assert_eq!((drops(&bench).len(), violations(&bench)), (2, vec![]));
+    assert_eq!(bench.counters().rx_lossless_drops, 0);
 }
 
 #[test]
@@ -129,7 +150,11 @@ fn the_ports_share_a_buffer_with_an_end() {
     // 8,000 + 2,000: full to the octet.
     bench.arrive(2_002, 2, data(2, 1, 0, 1_960, 4));
     assert_eq!(drops(&bench), [(2_000, DropReason::SwitchBufferFull), (2_001, DropReason::SwitchBufferFull)]);
+    // Port 2 itself holds nothing: what was full is the buffer, which held the 8,000 of port 0 both times.
+    let violation = |missing| (DropReason::SwitchBufferFull, 8_000, missing);
+    assert_eq!(violations(&bench), [(2_000, violation(2_000)), (2_001, violation(1))]);
     assert_eq!((bench.counters().rx_drops, bench.counters().rx_drops_buffer), (0, 2));
+    assert_eq!(bench.counters().rx_lossless_drops, 2);
     assert_eq!(bench.switch.buffer_peak().get(), 10_000);
     bench.run();
 }
