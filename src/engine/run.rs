@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -11,7 +12,7 @@ use super::verdict::{Violation, Violations};
 use super::{ForeignFrames, Hop, Judged, Mismatch, Wires, WiresError};
 use crate::base::{Instant, MessageId, NodeId, Octets, Phase, PortId, Rng, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
-use crate::nic::{self, Connection, Holdings, Input, Nic, WorkRequest, headline};
+use crate::nic::{self, Connection, Holdings, Input, Nic, Piece, Receive, Service, Source, WorkRequest, headline};
 use crate::scenario::expect::Judge;
 use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
 use crate::switch::{self, Switch};
@@ -99,6 +100,8 @@ pub struct Outcome {
     pub interrupted: bool,
     /// Messages posted and not both completed and delivered, and those never posted.
     pub unfinished: Vec<MessageId>,
+    /// Messages that ended without being carried out.
+    pub failed: Vec<MessageId>,
     /// Messages whose octets arrived changed.
     pub mismatches: Vec<Mismatch>,
     /// Octets compared between both ends' memories.
@@ -329,13 +332,20 @@ impl<'a> Engine<'a> {
         self.nics[own.node.index()].memory_mut().register_source(registration);
         let target = self.nics[peer.node.index()].memory_mut();
         target.register_target(registration);
+        let pieces: Arc<[Piece]> = [Piece { key: registration.key, length: registration.size }].into();
         if post.verb == Verb::Send {
-            target.post_receive(peer.qpn, registration);
+            target.post_receive(peer.qpn, Receive { id: u64::from(due.message.0), pieces: pieces.clone() });
         }
         self.audit.posted(due.message, own.node, peer.node);
-        let (local, remote) = (registration.key, registration.key);
-        let work =
-            WorkRequest { message: due.message, peer: peer.node, verb: post.verb, size: post.size, local, remote };
+        let work = WorkRequest {
+            message: due.message,
+            peer: peer.node,
+            verb: post.verb,
+            source: Source::Gather(pieces),
+            remote: registration.key,
+            immediate: None,
+            solicited: true,
+        };
         Input::Post { qpn: own.qpn, work }
     }
 
@@ -367,6 +377,10 @@ impl<'a> Engine<'a> {
             EventKind::PayloadWritten { payload, .. } => self.progress.delivered += payload,
             EventKind::MessageDelivered { message, .. } => self.audit.delivered(self.now, message, &mut self.nics),
             EventKind::MessageCompleted { message, .. } => self.audit.completed(self.now, message, &mut self.nics),
+            EventKind::MessageFailed { message, .. } => self.audit.failed(self.now, message),
+            EventKind::DeliveryFailed { message, .. } => {
+                self.audit.delivery_failed(self.now, message, &mut self.nics);
+            }
             EventKind::LosslessViolated { port, packet, occupancy, missing } => {
                 let at = self.now;
                 self.violations.add(Violation { at, node, port, packet, occupancy, missing });
@@ -415,6 +429,7 @@ impl<'a> Engine<'a> {
             end: if is_finished { self.audit.last_finish() } else { self.now },
             interrupted,
             unfinished,
+            failed: self.audit.failures().collect(),
             mismatches: self.audit.mismatches().to_vec(),
             compared: self.audit.compared(),
             progress: self.progress,
@@ -454,6 +469,7 @@ fn connection(plan: &Plan, queue_pair: &QueuePairPlan, end: usize) -> Connection
         peer_initial_psn: peer.initial_psn,
         data_class: own.data_class,
         control_class: own.control_class,
+        service: Service::Scripted,
     }
 }
 

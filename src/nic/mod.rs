@@ -7,6 +7,8 @@
 //!             ├─► answer: ACK, NAK, CNP ────────────────────────────────────────────────┘
 //!             ├─► acknowledge (retire, rewind, complete) ─► generate
 //!             └─► congestion (CNP made, CNP obeyed) ─► rate ─► transmit
+//!
+//!  what goes wrong for good, at any of these ─► failure (queue pair in error, work flushed)
 //! ```
 //!
 //! Contract: give it one [`Input`], then take outputs until there are none, then wait until [`Nic::next_wake`]. Time is
@@ -20,9 +22,11 @@ mod acknowledge;
 mod answer;
 mod config;
 mod congestion;
+mod failure;
 mod generate;
 mod host_memory;
 mod pcie;
+mod placement;
 mod queue_pair;
 mod rate;
 mod ready_queue;
@@ -30,8 +34,11 @@ mod receive;
 mod requester;
 mod responder;
 mod segment;
-mod send_queue;
+mod shared_memory;
 mod transmit;
+#[cfg(test)]
+mod verbs_tests;
+mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -39,19 +46,20 @@ use bytes::Bytes;
 
 pub use ack::{AckCoalescer, AckDecision};
 pub use config::{AckConfig, Address, Config, GENERATION_START, PcieConfig, PcieSide};
-pub use host_memory::{AccessError, HostMemory, MemoryKey, Registration};
+pub use host_memory::{Access, AccessError, Domain, HostMemory, MemoryKey, Registration, SharedRegion, Target};
 pub use pcie::{TRANSFER_OVERHEAD, TRANSFER_PAYLOAD, transfer_count};
-pub use queue_pair::Connection;
+pub use queue_pair::{Connection, Service};
 pub use rate::{
     CongestionConfig, CongestionControl, Controller, DcqcnNvidiaConfig, DcqcnPaperConfig, EcnLoopConfig,
     RateApplication,
 };
-pub use send_queue::WorkRequest;
+pub use shared_memory::{LocalMemory, SharedMemory};
 pub use transmit::headline;
+pub use work::{Piece, Receive, Source, WorkRequest};
 
 use crate::base::{Calendar, Class, Instant, MessageId, Octets, Phase, PortId, Qpn, Ticket, Wake};
 use crate::port::{Egress, PauseSender, PerClass, Pools};
-use crate::trace::{EventKind, Headline, PcieDirection};
+use crate::trace::{EventKind, FailureCause, Headline, PcieDirection};
 use pcie::Direction;
 use queue_pair::QueuePair;
 use ready_queue::{Generation, ReadyQueue};
@@ -70,6 +78,10 @@ pub enum Input {
     Frame { frame: Bytes, wire_len: Octets },
     /// The host posts a work request and rings the doorbell.
     Post { qpn: Qpn, work: WorkRequest },
+    /// The host posts a receive.
+    PostReceive { qpn: Qpn, receive: Receive },
+    /// Somebody outside ends a queue pair: its application has closed it or died, or its peer is gone.
+    FailQueuePair { qpn: Qpn, cause: FailureCause },
     /// The instant of [`Nic::next_wake`] has come.
     Wake,
     /// The run is over: the NIC says what only it can add up.
@@ -121,6 +133,7 @@ enum Alarm {
     AckDelay(Qpn),
     Retransmit(Qpn),
     DelayedCnp(Qpn),
+    RnrWait(Qpn),
     Generate,
     PortChoice,
 }
@@ -138,6 +151,7 @@ impl Alarm {
             Self::AckDelay(_) => (Phase::Timer, 3),
             Self::Retransmit(_) => (Phase::Timer, 4),
             Self::DelayedCnp(_) => (Phase::Timer, 5),
+            Self::RnrWait(_) => (Phase::Timer, 6),
             Self::Generate => (Phase::Generate, 0),
             Self::PortChoice => (Phase::PortChoice, PORT.0),
         }
@@ -235,6 +249,14 @@ impl Nic {
         &mut self.memory
     }
 
+    /// The application at the other end of `qpn` posts this message: the next that begins to arrive there, behind those
+    /// announced before. RoCEv2 has no such news; it is told out of band, so that both ends call a message the same.
+    ///
+    /// * Order: before its first packet arrives. A message that nobody announced is refused.
+    pub fn announce(&mut self, qpn: Qpn, message: MessageId) {
+        self.queue_pair(qpn).responder.announce(message);
+    }
+
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -249,6 +271,8 @@ impl Nic {
         match input {
             Input::Frame { frame, wire_len } => self.receive(frame, wire_len),
             Input::Post { qpn, work } => self.post(qpn, work),
+            Input::PostReceive { qpn, receive } => self.post_receive(qpn, receive),
+            Input::FailQueuePair { qpn, cause } => self.fail_queue_pair(qpn, cause),
             Input::Wake => {
                 if let Some((_, alarm)) = self.calendar.pop() {
                     self.ring(alarm);
@@ -273,6 +297,7 @@ impl Nic {
             Alarm::RateTimer(qpn) => self.rate_timer_expired(qpn),
             Alarm::Retransmit(qpn) => self.transport_timer_expired(qpn),
             Alarm::DelayedCnp(qpn) => self.delayed_cnp_is_due(qpn),
+            Alarm::RnrWait(qpn) => self.rnr_wait_is_over(qpn),
             Alarm::Generate => self.generate(),
             Alarm::PortChoice => self.choose_frame(),
         }
