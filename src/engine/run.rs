@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::audit::{MessageAudit, registration};
+use super::devices::{Action, Answer, Devices};
 use super::injector::{Injected, Injector};
 use super::verdict::{Violation, Violations};
-use super::{ForeignFrames, Hop, Judged, Mismatch, Wires, WiresError};
+use super::{Applications, ApplicationsError, ForeignFrames, Hop, Judged, Mismatch, Wires, WiresError};
 use crate::base::{Instant, MessageId, NodeId, Octets, Origin, Phase, PortId, Rng, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
-use crate::nic::{self, Connection, Holdings, Input, Nic, WorkRequest, headline};
+use crate::nic::{self, Connection, Holdings, Input, Nic, Piece, Receive, Service, Source, WorkRequest, headline};
 use crate::scenario::expect::Judge;
 use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
 use crate::switch::{self, Switch};
@@ -29,6 +31,21 @@ struct Moment {
     phase: Phase,
     node: NodeId,
     unit: u16,
+}
+
+impl Moment {
+    /// An application's turn: behind the posts of its node, in the order of the scenario.
+    fn turn(at: Instant, node: NodeId, application: usize) -> Self {
+        Self { at, phase: Phase::Post, node, unit: 1 + application as u16 }
+    }
+
+    fn is_turn(self) -> bool {
+        self.phase == Phase::Post && self.unit > 0
+    }
+
+    fn application(self) -> usize {
+        usize::from(self.unit) - 1
+    }
 }
 
 /// Where the frames of a port go.
@@ -64,6 +81,8 @@ pub struct Engine<'a> {
     directions: Vec<link::Direction>,
     injector: Injector<'a>,
     workload: Workload,
+    devices: Devices<'a>,
+    applications: Option<&'a mut dyn Applications>,
     flight: Flight,
     flights: u64,
     /// Every node's next wake.
@@ -100,6 +119,10 @@ pub struct Outcome {
     pub interrupted: bool,
     /// Messages posted and not both completed and delivered, and those never posted.
     pub unfinished: Vec<MessageId>,
+    /// Messages that ended without being carried out.
+    pub failed: Vec<MessageId>,
+    /// Applications that were still there when the run ended.
+    pub attached: Vec<String>,
     /// Messages whose octets arrived changed.
     pub mismatches: Vec<Mismatch>,
     /// Octets compared between both ends' memories.
@@ -121,6 +144,8 @@ pub struct Outcome {
 pub enum RunError {
     #[error(transparent)]
     Wires(#[from] WiresError),
+    #[error(transparent)]
+    Applications(#[from] ApplicationsError),
     #[error("an output could not be written: {0}")]
     Record(#[from] std::io::Error),
     #[error("{0}; this is a fault of the emulator, please report it with the scenario")]
@@ -136,6 +161,7 @@ impl<'a> Engine<'a> {
             }
         }
         let switches = plan.switches.iter().map(|s| Switch::new(s.config.clone(), s.routes.clone())).collect();
+        let posted: u32 = plan.posts.iter().map(|post| post.count).sum();
         let total = plan.posts.iter().map(|post| Octets::new(post.size.get() * u64::from(post.count))).sum();
         Self {
             plan,
@@ -144,6 +170,8 @@ impl<'a> Engine<'a> {
             directions: directions(plan),
             injector: Injector::new(plan),
             workload: Workload::new(plan.posts.iter().map(|post| series(plan, post)).collect()),
+            devices: Devices::new(plan, posted),
+            applications: None,
             flight: Flight::new(),
             flights: 0,
             wakes: BTreeSet::new(),
@@ -160,6 +188,12 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// The applications of the plan. Without, a run that needs them fails.
+    pub fn serve(mut self, applications: &'a mut dyn Applications) -> Self {
+        self.applications = Some(applications);
+        self
+    }
+
     /// Runs to the end: every message completed and delivered and no frame on its way, or `until`, or `look` says stop.
     ///
     /// * `sink` hears every event; `look` is called now and then with the progress.
@@ -171,14 +205,28 @@ impl<'a> Engine<'a> {
     ) -> Result<Outcome, RunError> {
         let mut inputs = 0_u32;
         let mut interrupted = false;
+        let mut stalls = 0;
         while !self.is_over() {
-            let Some(moment) = self.next_moment() else { break };
+            let Some(moment) = self.next_moment() else {
+                // Told twice and still waiting: that is a deadlock.
+                stalls += 1;
+                if stalls <= 2 && self.devices.stall(self.now) { continue } else { break }
+            };
             if moment.at > self.plan.until {
                 self.now = self.plan.until;
                 break;
             }
             self.now = moment.at;
-            self.step(moment, sink)?;
+            match self.step(moment, sink) {
+                Err(RunError::Applications(ApplicationsError::Stopped { .. })) => {
+                    interrupted = true;
+                    break;
+                }
+                stepped => stepped?,
+            }
+            if !moment.is_turn() {
+                stalls = 0;
+            }
             inputs = inputs.wrapping_add(1);
             if inputs.is_multiple_of(INPUTS_PER_LOOK) && look(&self.progress).is_break() {
                 interrupted = true;
@@ -194,6 +242,7 @@ impl<'a> Engine<'a> {
             && self.flight.is_empty()
             && self.nics.iter().all(Nic::is_quiet)
             && self.switches.iter().all(Switch::is_quiet)
+            && self.devices.attached().next().is_none()
     }
 
     fn next_moment(&self) -> Option<Moment> {
@@ -211,11 +260,15 @@ impl<'a> Engine<'a> {
             node: due.node,
             unit: due.port.0,
         });
-        [wake, arrival, post, injection].into_iter().flatten().min()
+        let turn = self.devices.next_turn().map(|(at, node, index)| Moment::turn(at, node, index));
+        [wake, arrival, post, injection, turn].into_iter().flatten().min()
     }
 
     fn step(&mut self, moment: Moment, sink: &mut dyn Sink) -> Result<(), RunError> {
         let node = moment.node;
+        if moment.is_turn() {
+            return self.turn(moment.application(), sink);
+        }
         // Arrivals and posts come from outside the nodes; all other phases are theirs.
         let frame = if moment.phase == Phase::Arrival { self.arrival(moment, sink)? } else { None };
         match node.index().checked_sub(self.nics.len()) {
@@ -223,6 +276,70 @@ impl<'a> Engine<'a> {
             Some(index) => self.step_switch(index, moment, frame, sink)?,
         }
         self.note_wake(node);
+        self.act(sink)
+    }
+
+    /// An application has its turn: until it waits or goes, nothing else happens.
+    fn turn(&mut self, index: usize, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let Some(applications) = self.applications.take() else {
+            return Err(ApplicationsError::Unserved { application: self.plan.applications[index].name.clone() }.into());
+        };
+        let done = self.converse(index, applications, sink);
+        self.applications = Some(applications);
+        done
+    }
+
+    fn converse(
+        &mut self,
+        index: usize,
+        applications: &mut dyn Applications,
+        sink: &mut dyn Sink,
+    ) -> Result<(), RunError> {
+        if let Some(woken) = self.devices.begin_turn(index, self.now) {
+            applications.reply(index, &woken, None)?;
+        }
+        while let Some(request) = applications.request(index)? {
+            let answer = self.devices.answer(index, request, self.now, applications);
+            self.act(sink)?;
+            let Some(Answer { reply, memory }) = answer else { return Ok(()) };
+            applications.reply(index, &reply, memory)?;
+        }
+        self.devices.leave(index);
+        self.act(sink)
+    }
+
+    /// Does what applications want done, and what follows from it.
+    fn act(&mut self, sink: &mut dyn Sink) -> Result<(), RunError> {
+        while let Some(action) = self.devices.next_action() {
+            let (node, input) = match action {
+                Action::Connect { node, connection } => {
+                    self.nics[node.index()].connect(connection);
+                    continue;
+                }
+                Action::Register { node, region } => {
+                    let registered = self.nics[node.index()].memory_mut().register_shared(region);
+                    registered.expect("a region has memory and a key of its own");
+                    continue;
+                }
+                Action::Deregister { node, rkey } => {
+                    self.nics[node.index()].memory_mut().deregister(rkey);
+                    continue;
+                }
+                Action::Tell { node, event } => {
+                    self.tell(node, event, sink)?;
+                    continue;
+                }
+                Action::Post { node, qpn, peer_qpn, work } => {
+                    self.audit.posted_by_application(work.message, node, work.peer);
+                    self.nics[work.peer.index()].announce(peer_qpn, work.message);
+                    (node, Input::Post { qpn, work })
+                }
+                Action::PostReceive { node, qpn, receive } => (node, Input::PostReceive { qpn, receive }),
+                Action::Fail { node, qpn, cause } => (node, Input::FailQueuePair { qpn, cause }),
+            };
+            self.handle(node, input, sink)?;
+            self.note_wake(node);
+        }
         Ok(())
     }
 
@@ -331,13 +448,20 @@ impl<'a> Engine<'a> {
         self.nics[own.node.index()].memory_mut().register_source(registration);
         let target = self.nics[peer.node.index()].memory_mut();
         target.register_target(registration);
+        let pieces: Arc<[Piece]> = [Piece { key: registration.key, length: registration.size }].into();
         if post.verb == Verb::Send {
-            target.post_receive(peer.qpn, registration);
+            target.post_receive(peer.qpn, Receive { id: u64::from(due.message.0), pieces: pieces.clone() });
         }
         self.audit.posted(due.message, own.node, peer.node);
-        let (local, remote) = (registration.key, registration.key);
-        let work =
-            WorkRequest { message: due.message, peer: peer.node, verb: post.verb, size: post.size, local, remote };
+        let work = WorkRequest {
+            message: due.message,
+            peer: peer.node,
+            verb: post.verb,
+            source: Source::Gather(pieces),
+            remote: registration.key,
+            immediate: None,
+            solicited: true,
+        };
         Input::Post { qpn: own.qpn, work }
     }
 
@@ -366,11 +490,16 @@ impl<'a> Engine<'a> {
         self.judge.record(&event)?;
         sink.record(&event)?;
         self.progress.now = self.now;
+        self.devices.note(node, &event.kind, self.now);
         match event.kind {
             EventKind::FrameSent { .. } => self.progress.frames += 1,
             EventKind::PayloadWritten { payload, .. } => self.progress.delivered += payload,
             EventKind::MessageDelivered { message, .. } => self.audit.delivered(self.now, message, &mut self.nics),
             EventKind::MessageCompleted { message, .. } => self.audit.completed(self.now, message, &mut self.nics),
+            EventKind::MessageFailed { message, .. } => self.audit.failed(self.now, message),
+            EventKind::DeliveryFailed { message, .. } => {
+                self.audit.delivery_failed(self.now, message, &mut self.nics);
+            }
             EventKind::LosslessViolated { port, packet, reason, occupancy, missing } => {
                 let at = self.now;
                 self.violations.add(Violation { at, node, port, packet, reason, occupancy, missing });
@@ -421,6 +550,8 @@ impl<'a> Engine<'a> {
             end,
             interrupted,
             unfinished,
+            attached: self.devices.attached().map(str::to_owned).collect(),
+            failed: self.audit.failures().collect(),
             mismatches: self.audit.mismatches().to_vec(),
             compared: self.audit.compared(),
             progress: self.progress,
@@ -460,6 +591,7 @@ fn connection(plan: &Plan, queue_pair: &QueuePairPlan, end: usize) -> Connection
         peer_initial_psn: peer.initial_psn,
         data_class: own.data_class,
         control_class: own.control_class,
+        service: Service::Scripted,
     }
 }
 

@@ -85,6 +85,8 @@ pub enum Shortcoming {
         messages: Vec<MessageId>,
         end: Instant,
     },
+    /// Messages that ended without being carried out.
+    Failed(Vec<MessageId>),
     /// What arrived is not what was sent.
     Corrupted(Mismatch),
     /// A frame was dropped although its class has PFC; the line says which.
@@ -122,6 +124,9 @@ impl Outcome {
             let mut places = self.violations.first.iter().map(|violation| violation.at);
             shortcomings.extend(lines.map(|line| Shortcoming::LosslessViolation { line, at: places.next() }));
         }
+        if !self.failed.is_empty() {
+            shortcomings.push(Shortcoming::Failed(self.failed.clone()));
+        }
         if !self.unfinished.is_empty() {
             shortcomings.push(Shortcoming::Unfinished { messages: self.unfinished.clone(), end: self.end });
         }
@@ -146,9 +151,11 @@ impl Shortcoming {
         match self {
             Self::Interrupted(at) => Some(*at),
             Self::LosslessViolation { at, .. } | Self::ExpectationFailed { at, .. } => *at,
-            Self::Unfinished { .. } | Self::Corrupted(_) | Self::FaultNeverFired { .. } | Self::FramesStuck { .. } => {
-                None
-            }
+            Self::Failed(_)
+            | Self::Unfinished { .. }
+            | Self::Corrupted(_)
+            | Self::FaultNeverFired { .. }
+            | Self::FramesStuck { .. } => None,
         }
     }
 }
@@ -161,10 +168,9 @@ impl fmt::Display for Shortcoming {
                 write!(f, "message {message} arrived changed, first at octet {offset}")
             }
             Self::Unfinished { messages, end } => {
-                let first: Vec<_> = messages.iter().take(5).map(MessageId::to_string).collect();
-                let more = if messages.len() > first.len() { ", …" } else { "" };
-                write!(f, "{} message(s) unfinished at {end}: {}{more}", messages.len(), first.join(", "))
+                write!(f, "{} message(s) unfinished at {end}: {}", messages.len(), first_few(messages))
             }
+            Self::Failed(messages) => write!(f, "{} message(s) failed: {}", messages.len(), first_few(messages)),
             Self::LosslessViolation { line, .. } | Self::ExpectationFailed { line, .. } => f.write_str(line),
             Self::FaultNeverFired { name, matched: 0 } => write!(f, "fault `{name}` never happened: no frame matched"),
             Self::FaultNeverFired { name, matched } => {
@@ -175,4 +181,11 @@ impl fmt::Display for Shortcoming {
             }
         }
     }
+}
+
+/// The first few of a list, for a line.
+fn first_few(messages: &[MessageId]) -> String {
+    let first: Vec<_> = messages.iter().take(5).map(MessageId::to_string).collect();
+    let more = if messages.len() > first.len() { ", …" } else { "" };
+    format!("{}{more}", first.join(", "))
 }

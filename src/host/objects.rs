@@ -177,6 +177,8 @@ pub struct QueuePairConfig {
     pub min_rnr_timer: u8,
     /// 0..=6, or 7 for ever.
     pub rnr_retry: u8,
+    /// How often in a row the transport timer (64 ms) may expire, 0..=7.
+    pub retry: u8,
 }
 
 impl Default for QueuePairConfig {
@@ -188,6 +190,7 @@ impl Default for QueuePairConfig {
             receive_slot_octets: 64,
             min_rnr_timer: 12,
             rnr_retry: 7,
+            retry: 7,
         }
     }
 }
@@ -228,6 +231,7 @@ impl QueuePair {
             receive_slot_octets: config.receive_slot_octets,
             min_rnr_timer: config.min_rnr_timer,
             rnr_retry: config.rnr_retry,
+            retry: config.retry,
         };
         let (reply, memory) = session.borrow_mut().call(&Request::CreateQp(asked))?;
         match (reply, memory) {

@@ -1,12 +1,15 @@
 //! From a work request to a numbered packet: ready queue, reservation, fetch, PSN.
 
+use bytes::Bytes;
+
 use super::pcie::{Accepted, TransferEnd};
 use super::ready_queue::Generation;
 use super::requester::Fetch;
+use super::segment::Segment as MessageSegment;
 use super::transmit::Outgoing;
 use super::{Alarm, GENERATION_START, Nic, QpFetch, Upstream, WorkRequest};
 use crate::base::{Class, Qpn};
-use crate::trace::{EventKind, Queue};
+use crate::trace::{EventKind, FailureCause, Queue};
 use crate::wire::{self, Ecn, Reth, RocePacket, Segment};
 
 impl Nic {
@@ -14,14 +17,18 @@ impl Nic {
     ///
     /// * Panics: if the queue pair does not exist (the scenario connects before it posts).
     pub(super) fn post(&mut self, qpn: Qpn, work: WorkRequest) {
+        let WorkRequest { message, peer, verb, .. } = work;
+        self.emit(EventKind::MessagePosted { message, peer, qpn, verb, bytes: work.size() });
         self.queue_pair(qpn).requester.post(work);
-        let WorkRequest { message, peer, verb, size, .. } = work;
-        self.emit(EventKind::MessagePosted { message, peer, qpn, verb, bytes: size });
+        self.flush_messages(qpn);
         self.start_next_message(qpn);
     }
 
-    /// Starts the next message if none is in progress.
+    /// Starts the next message if none is in progress. One that cannot be sent puts the queue pair in error.
     pub(super) fn start_next_message(&mut self, qpn: Qpn) {
+        if let Some(cause) = self.cannot_start(qpn) {
+            return self.fail_queue_pair(qpn, cause);
+        }
         if let Some(message) = self.queue_pair(qpn).requester.start_next_message() {
             let started = EventKind::MessageStarted {
                 message: message.work.message,
@@ -32,6 +39,17 @@ impl Nic {
             self.emit(started);
         }
         self.update_readiness(qpn);
+    }
+
+    /// Why the message whose turn it is cannot be sent.
+    fn cannot_start(&self, qpn: Qpn) -> Option<FailureCause> {
+        let queue_pair = &self.queue_pairs[&qpn];
+        let work = queue_pair.requester.next_message()?;
+        if work.size() > WorkRequest::MAX_SIZE {
+            return Some(FailureCause::MessageTooLong);
+        }
+        let checked = self.memory.check_source(queue_pair.connection.service.domain(), &work.source);
+        checked.is_err().then_some(FailureCause::SourceProtection)
     }
 
     /// Puts the queue pair at the tail of the ready queue if it has become ready, takes it out if it no longer is, and
@@ -161,16 +179,24 @@ impl Nic {
     }
 
     /// The transport numbers the packet and queues it for its class, or discards a payload that a rewind or an
-    /// acknowledgement has made useless.
+    /// acknowledgement has made useless, or that could not be read.
     fn payload_arrived(&mut self, (qpn, fetch): QpFetch) {
-        let queue_pair = self.queue_pair(qpn);
+        let queue_pair = &self.queue_pairs[&qpn];
         let class = queue_pair.connection.data_class;
         if queue_pair.requester.is_stale(&fetch) {
             return self.discard_payload(qpn, class, &fetch);
         }
+        let segment = fetch.segment;
+        let message = queue_pair.requester.current().expect("payload that is not stale belongs to the message");
+        let domain = queue_pair.connection.service.domain();
+        let Ok(payload) = self.memory.read(domain, &message.work.source, segment.offset, segment.payload) else {
+            self.discard_payload(qpn, class, &fetch);
+            return self.fail_queue_pair(qpn, FailureCause::SourceProtection);
+        };
+        let queue_pair = self.queue_pair(qpn);
         let window_was_empty = queue_pair.requester.outstanding() == 0;
         let transmission = queue_pair.requester.number(&fetch);
-        let frame = self.build_data_packet(qpn, &fetch, transmission);
+        let frame = self.build_data_packet(qpn, segment, payload, transmission);
         self.emit(EventKind::PacketNumbered { qpn, psn: fetch.segment.position.psn(), transmission });
         if window_was_empty {
             self.start_transport_timer(qpn);
@@ -198,18 +224,12 @@ impl Nic {
         }
     }
 
-    fn build_data_packet(&mut self, qpn: Qpn, fetch: &Fetch, transmission: u32) -> Outgoing {
+    fn build_data_packet(&self, qpn: Qpn, segment: MessageSegment, payload: Bytes, transmission: u32) -> Outgoing {
         let queue_pair = &self.queue_pairs[&qpn];
-        let segment = fetch.segment;
         let message = queue_pair.requester.current().expect("a numbered packet belongs to the message in progress");
-        let work = message.work;
-        let payload = if segment.payload.is_zero() {
-            bytes::Bytes::new()
-        } else {
-            self.memory.read(fetch.source, segment.payload).expect("a message lies in registered memory")
-        };
+        let work = &message.work;
         let ecn = if self.config.enable_ecn { Ecn::Ect0 } else { Ecn::NotEct };
-        let length = u32::try_from(work.size.get()).expect("a message is at most 2^31 octets");
+        let length = u32::try_from(work.size().get()).expect("a message is at most 2^31 octets");
         let connection = &queue_pair.connection;
         let mut packet = RocePacket::data(
             &queue_pair.endpoints,
@@ -222,12 +242,13 @@ impl Nic {
                 dest_qpn: connection.peer_qpn,
                 psn: segment.position.psn(),
                 reth: Reth { va: work.remote.address, rkey: work.remote.rkey, length },
-                immediate: None,
+                immediate: work.immediate,
                 payload,
             },
         );
-        if self.config.strict_ib_flags && packet.bth.opcode.is_write() {
-            packet.bth.solicited = false;
+        if self.config.strict_ib_flags {
+            let opcode = packet.bth.opcode;
+            packet.bth.solicited &= work.solicited && (opcode.is_send() || opcode.has_immediate());
         }
         let index = segment.position.since(message.first) as u32;
         Outgoing::data(packet.into(), qpn, transmission, (work.message, index))

@@ -7,6 +7,8 @@
 //!             ├─► answer: ACK, NAK, CNP ────────────────────────────────────────────────┘
 //!             ├─► acknowledge (retire, rewind, complete) ─► generate
 //!             └─► congestion (CNP made, CNP obeyed) ─► rate ─► transmit
+//!
+//!  what goes wrong for good, at any of these ─► failure (queue pair in error, work flushed)
 //! ```
 //!
 //! Contract: give it one [`Input`], then take outputs until there are none, then wait until [`Nic::next_wake`]. Time is
@@ -20,10 +22,12 @@ mod acknowledge;
 mod answer;
 mod config;
 mod congestion;
+mod failure;
 mod generate;
 mod host_memory;
 mod passes;
 mod pcie;
+mod placement;
 mod queue_pair;
 mod rate;
 mod ready_queue;
@@ -31,8 +35,11 @@ mod receive;
 mod requester;
 mod responder;
 mod segment;
-mod send_queue;
+mod shared_memory;
 mod transmit;
+#[cfg(test)]
+mod verbs_tests;
+mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -40,19 +47,20 @@ use bytes::Bytes;
 
 pub use ack::{AckCoalescer, AckDecision};
 pub use config::{AckConfig, Address, Config, GENERATION_START, PcieConfig, PcieSide};
-pub use host_memory::{AccessError, HostMemory, MemoryKey, Registration};
+pub use host_memory::{Access, AccessError, Domain, HostMemory, MemoryKey, Registration, SharedRegion, Target};
 pub use pcie::{TRANSFER_OVERHEAD, TRANSFER_PAYLOAD, transfer_count};
-pub use queue_pair::Connection;
+pub use queue_pair::{Connection, Service};
 pub use rate::{
     CongestionConfig, CongestionControl, Controller, DcqcnNvidiaConfig, DcqcnPaperConfig, EcnLoopConfig,
     RateApplication,
 };
-pub use send_queue::WorkRequest;
+pub use shared_memory::{LocalMemory, SharedMemory};
 pub use transmit::headline;
+pub use work::{Piece, Receive, Source, WorkRequest};
 
-use crate::base::{Calendar, Class, Instant, Octets, Origin, Phase, PortId, Qpn, Ticket, Wake};
+use crate::base::{Calendar, Class, Instant, MessageId, Octets, Origin, Phase, PortId, Qpn, Ticket, Wake};
 use crate::port::{Egress, PauseSender, PerClass, Pools};
-use crate::trace::{EventKind, Headline, PcieDirection};
+use crate::trace::{EventKind, FailureCause, Headline, PcieDirection};
 use pcie::Direction;
 use queue_pair::QueuePair;
 use ready_queue::{Generation, ReadyQueue};
@@ -71,6 +79,10 @@ pub enum Input {
     Frame { frame: Bytes, wire_len: Octets },
     /// The host posts a work request and rings the doorbell.
     Post { qpn: Qpn, work: WorkRequest },
+    /// The host posts a receive.
+    PostReceive { qpn: Qpn, receive: Receive },
+    /// Somebody outside ends a queue pair: its application has closed it or died, or its peer is gone.
+    FailQueuePair { qpn: Qpn, cause: FailureCause },
     /// The instant of [`Nic::next_wake`] has come.
     Wake,
     /// The run is over: the NIC says what only it can add up.
@@ -120,6 +132,7 @@ enum Alarm {
     AckDelay(Qpn),
     Retransmit(Qpn),
     DelayedCnp(Qpn),
+    RnrWait(Qpn),
     Generate,
     PortChoice,
 }
@@ -137,6 +150,7 @@ impl Alarm {
             Self::AckDelay(_) => (Phase::Timer, 3),
             Self::Retransmit(_) => (Phase::Timer, 4),
             Self::DelayedCnp(_) => (Phase::Timer, 5),
+            Self::RnrWait(_) => (Phase::Timer, 6),
             Self::Generate => (Phase::Generate, 0),
             Self::PortChoice => (Phase::PortChoice, PORT.0),
         }
@@ -234,6 +248,14 @@ impl Nic {
         &mut self.memory
     }
 
+    /// The application at the other end of `qpn` posts this message: the next that begins to arrive there, behind those
+    /// announced before. RoCEv2 has no such news; it is told out of band, so that both ends call a message the same.
+    ///
+    /// * Order: before its first packet arrives. A message that nobody announced is refused.
+    pub fn announce(&mut self, qpn: Qpn, message: MessageId) {
+        self.queue_pair(qpn).responder.announce(message);
+    }
+
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -248,6 +270,8 @@ impl Nic {
         match input {
             Input::Frame { frame, wire_len } => self.receive(frame, wire_len),
             Input::Post { qpn, work } => self.post(qpn, work),
+            Input::PostReceive { qpn, receive } => self.post_receive(qpn, receive),
+            Input::FailQueuePair { qpn, cause } => self.fail_queue_pair(qpn, cause),
             Input::Wake => {
                 if let Some((_, alarm)) = self.calendar.pop() {
                     self.ring(alarm);
@@ -272,6 +296,7 @@ impl Nic {
             Alarm::RateTimer(qpn) => self.rate_timer_expired(qpn),
             Alarm::Retransmit(qpn) => self.transport_timer_expired(qpn),
             Alarm::DelayedCnp(qpn) => self.delayed_cnp_is_due(qpn),
+            Alarm::RnrWait(qpn) => self.rnr_wait_is_over(qpn),
             Alarm::Generate => self.generate(),
             Alarm::PortChoice => self.choose_frame(),
         }

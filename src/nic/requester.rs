@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::WorkRequest;
 use super::segment::{Message, Position, Segment};
-use super::{MemoryKey, WorkRequest};
-use crate::base::{Octets, Psn, Ticket};
+use crate::base::{MessageId, Octets, Psn, Ticket};
 
 /// One message at a time; its packets' positions fall into four parts:
 ///
@@ -31,7 +31,13 @@ pub struct Requester {
     epoch: u32,
     /// How often a position of the window was given to a packet, where more than once.
     repeated: BTreeMap<Position, u32>,
+    /// Expiries of the transport timer since something was retired.
+    timeouts: u32,
+    /// RNR NAKs for the oldest position.
+    rnr_naks: u32,
     pub timer: Option<Ticket>,
+    /// The end of the wait that an RNR NAK asked for: nothing is sent before.
+    pub rnr_wait: Option<Ticket>,
     pub in_ready_queue: bool,
 }
 
@@ -40,8 +46,6 @@ pub struct Requester {
 pub struct Fetch {
     pub epoch: u32,
     pub segment: Segment,
-    /// Where the segment starts in host memory.
-    pub source: MemoryKey,
 }
 
 /// What an ACK or NAK did to the window.
@@ -68,13 +72,21 @@ impl Requester {
             highest: first,
             epoch: 0,
             repeated: BTreeMap::new(),
+            timeouts: 0,
+            rnr_naks: 0,
             timer: None,
+            rnr_wait: None,
             in_ready_queue: false,
         }
     }
 
     pub fn post(&mut self, work: WorkRequest) {
         self.waiting.push_back(work);
+    }
+
+    /// The message that could start now.
+    pub fn next_message(&self) -> Option<&WorkRequest> {
+        self.waiting.front().filter(|_| self.current.is_none())
     }
 
     /// Starts the oldest waiting message if none is in progress; PSNs continue.
@@ -95,19 +107,28 @@ impl Requester {
         self.current.as_ref()
     }
 
-    /// The segment to fetch next; `None` if there is none, or too many PSNs are outstanding.
+    /// Gives up everything that is not completed, and makes all payload on its way useless. Returns the messages, oldest
+    /// first.
+    pub fn abandon(&mut self) -> Vec<MessageId> {
+        self.epoch = self.epoch.wrapping_add(1);
+        let current = self.current.take().map(|message| message.work);
+        current.into_iter().chain(self.waiting.drain(..)).map(|work| work.message).collect()
+    }
+
+    /// The segment to fetch next; `None` if there is none, too many PSNs are outstanding, or the peer is not ready.
     pub fn peek_segment(&self) -> Option<Segment> {
         let message = self.current.as_ref()?;
-        let may_go = self.fetch < message.end() && self.fetch.since(self.una) < u64::from(Psn::MAX_OUTSTANDING);
+        let may_go = self.rnr_wait.is_none()
+            && self.fetch < message.end()
+            && self.fetch.since(self.una) < u64::from(Psn::MAX_OUTSTANDING);
         may_go.then(|| message.segment(self.fetch))
     }
 
     /// Takes the segment that [`Requester::peek_segment`] shows.
     pub fn take_segment(&mut self) -> Option<Fetch> {
         let segment = self.peek_segment()?;
-        let source = self.current.as_ref()?.work.local.plus(segment.offset);
         self.fetch = self.fetch.next();
-        Some(Fetch { epoch: self.epoch, segment, source })
+        Some(Fetch { epoch: self.epoch, segment })
     }
 
     /// Whether a fetched payload has become useless: its epoch has passed, or its position has been acknowledged.
@@ -148,6 +169,27 @@ impl Requester {
         }
     }
 
+    /// An RNR NAK does to the window what another NAK does. While the wait for its PSN lasts it is old news.
+    pub fn retire_by_rnr_nak(&mut self, psn: Psn) -> AckEffect {
+        match self.find(psn) {
+            Ok(position) if position == self.una && self.rnr_wait.is_some() => AckEffect::Stale,
+            Ok(position) => self.retire_below(position),
+            Err(effect) => effect,
+        }
+    }
+
+    /// Counts an RNR NAK for the oldest position; returns how many that makes.
+    pub fn count_rnr_nak(&mut self) -> u32 {
+        self.rnr_naks = self.rnr_naks.saturating_add(1);
+        self.rnr_naks
+    }
+
+    /// Counts an expiry of the transport timer; returns how many that makes without progress.
+    pub fn count_timeout(&mut self) -> u32 {
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.timeouts
+    }
+
     /// Back to the oldest outstanding position; returns how many packets were taken back.
     pub fn rewind(&mut self) -> u32 {
         let taken_back = self.outstanding();
@@ -177,6 +219,9 @@ impl Requester {
 
     fn retire_below(&mut self, una: Position) -> AckEffect {
         let retired = una.since(self.una) as u32;
+        if retired > 0 {
+            (self.timeouts, self.rnr_naks) = (0, 0);
+        }
         self.una = una;
         self.next = self.next.max(una);
         self.fetch = self.fetch.max(una);

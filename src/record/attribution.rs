@@ -244,7 +244,11 @@ impl Attribution {
 impl Sink for Attribution {
     fn record(&mut self, event: &Event) -> io::Result<()> {
         let (now, node) = (event.at, &mut self.nodes[event.node.index()]);
-        if matches!(event.kind, EventKind::MessageCompleted { .. } | EventKind::MessageDelivered { .. }) {
+        use EventKind::{DeliveryFailed, MessageCompleted, MessageDelivered, MessageFailed};
+        if matches!(
+            event.kind,
+            MessageCompleted { .. } | MessageDelivered { .. } | MessageFailed { .. } | DeliveryFailed { .. }
+        ) {
             self.last_finish = now;
         }
         let finish = self.last_finish;
@@ -257,7 +261,7 @@ impl Sink for Attribution {
                 let message = Message { first: first_psn, end: i64::from(packets), ..Message::default() };
                 node.change(qpn, now, finish, |qp| qp.message = message);
             }
-            EventKind::MessageCompleted { qpn, .. } => node.change(qpn, now, finish, |qp| {
+            MessageCompleted { qpn, .. } | MessageFailed { qpn, .. } => node.change(qpn, now, finish, |qp| {
                 qp.open = qp.open.saturating_sub(1);
                 qp.message = Message::default();
             }),

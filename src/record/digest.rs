@@ -65,10 +65,11 @@ fn each_message(input: &SummaryInput<'_>) -> Vec<String> {
             format!("message {}", row.message),
             format!("{} -> {}", input.names.node(row.node), input.names.node(row.peer)),
             format!("{} {}", words::verb(row.verb), size(row.bytes)),
-            match (row.completion_time(), row.delivered) {
-                (Some(time), _) => format!("completed in {time}"),
-                (None, Some(_)) => "delivered, not completed".into(),
-                (None, None) => "not delivered".into(),
+            match (row.completion_time(), row.failed, row.delivered) {
+                (Some(time), ..) => format!("completed in {time}"),
+                (None, Some(_), _) => row.status_text().into_owned(),
+                (None, None, Some(_)) => "delivered, not completed".into(),
+                (None, None, None) => "not delivered".into(),
             },
             row.goodput_bps().map(rate).unwrap_or_default(),
         ]

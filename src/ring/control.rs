@@ -78,6 +78,8 @@ pub struct QueuePairRequest {
     pub min_rnr_timer: u8,
     /// How often a message is tried again after finding no receive, 0..=6; 7: for ever.
     pub rnr_retry: u8,
+    /// How often in a row the transport timer may expire, 0..=7.
+    pub retry: u8,
 }
 
 /// What the NIC answers.

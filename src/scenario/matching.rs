@@ -55,12 +55,13 @@ pub(super) struct Scene<'s> {
 
 type Kinds = &'static [PacketKind];
 
-const KINDS: [(&str, Kinds); 9] = [
+const KINDS: [(&str, Kinds); 10] = [
     ("data", &[PacketKind::Send, PacketKind::Write]),
     ("send", &[PacketKind::Send]),
     ("write", &[PacketKind::Write]),
     ("ack", &[PacketKind::Ack]),
     ("nak", &[PacketKind::Nak]),
+    ("rnr_nak", &[PacketKind::RnrNak]),
     ("cnp", &[PacketKind::Cnp]),
     ("pfc", &[PacketKind::Xoff, PacketKind::Xon]),
     ("xoff", &[PacketKind::Xoff]),
@@ -222,7 +223,7 @@ fn is_of(opcode: Opcode, kind: PacketKind) -> bool {
     match kind {
         PacketKind::Send => opcode.is_send(),
         PacketKind::Write => opcode.is_write(),
-        PacketKind::Ack | PacketKind::Nak => opcode == Opcode::ACKNOWLEDGE,
+        PacketKind::Ack | PacketKind::Nak | PacketKind::RnrNak => opcode == Opcode::ACKNOWLEDGE,
         PacketKind::Cnp => opcode == Opcode::CNP,
         PacketKind::Xoff | PacketKind::Xon | PacketKind::Other => false,
     }

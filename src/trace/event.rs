@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 
+use super::{FailureCause, WorkStatus};
 use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, RuleId, Span};
 use crate::wire::{self, Packet, Verb, WireError};
 
@@ -30,6 +31,32 @@ pub enum EventKind {
     MessageDelivered { message: MessageId, qpn: Qpn, bytes: Octets },
     /// The sending host was told: the ACK of its last PSN has arrived.
     MessageCompleted { message: MessageId, qpn: Qpn },
+    /// The sending host was told that the message was not carried out. Some of it may have arrived, or all of it.
+    MessageFailed { message: MessageId, qpn: Qpn, status: WorkStatus },
+    /// All of the message has crossed the PCIe link, but the memory for some of it was gone: it will not be delivered.
+    DeliveryFailed { message: MessageId, qpn: Qpn },
+
+    // Applications. They go by their number in the scenario.
+    /// An application opened the device of this node.
+    ApplicationOpened { application: u16 },
+    /// It has gone, or was given up.
+    ApplicationLeft { application: u16 },
+    /// The device heard a doorbell: so many work requests are new in a send queue.
+    DoorbellRung { qpn: Qpn, producer_index: u32, entries: u32 },
+    /// A receive was posted.
+    ReceivePosted { qpn: Qpn, receive: u64 },
+    /// The message that took the receive was delivered.
+    ReceiveCompleted {
+        qpn: Qpn,
+        receive: u64,
+        verb: Verb,
+        bytes: Octets,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        immediate: Option<u32>,
+        solicited: bool,
+    },
+    /// The receive ended without a message.
+    ReceiveFailed { qpn: Qpn, receive: u64, status: WorkStatus },
 
     // Packet generation.
     /// Generation will run at `runs_at`, 80 ns from now.
@@ -131,7 +158,7 @@ pub enum EventKind {
     },
     /// The PCIe transmit buffer accepted the write of a received packet; its ingress charge was released.
     HandedToHost { qpn: Qpn, psn: Psn, class: Class, payload: Octets, occupancy: Octets },
-    /// The PCIe write of a received packet has ended: its payload is in host memory.
+    /// The PCIe write of a received packet has ended: its payload is in host memory, if that is still registered.
     PayloadWritten { qpn: Qpn, psn: Psn, payload: Octets },
 
     // Switches.
@@ -164,12 +191,33 @@ pub enum EventKind {
     AckMade { qpn: Qpn, psn: Psn, msn: u32 },
     /// A gap was seen and a NAK made for the PSN expected.
     NakMade { qpn: Qpn, expected: Psn, got: Psn },
+    /// A packet needs a receive and finds none: it is to be sent again after `wait`.
+    RnrNakMade {
+        qpn: Qpn,
+        psn: Psn,
+        #[serde(rename = "wait_ps")]
+        wait: Span,
+    },
+    /// A packet was refused for good, and a NAK made that says so.
+    ErrorNakMade { qpn: Qpn, psn: Psn, cause: FailureCause },
     /// An ACK or NAK retired packets; `outstanding` are left.
     PacketsRetired { qpn: Qpn, up_to: Psn, retired: u32, outstanding: u32 },
     /// An ACK or NAK named a PSN below the window and was ignored.
     StaleAckIgnored { qpn: Qpn, psn: Psn },
     /// The queue pair goes back to `to`; `packets` numbered ones are taken back.
     Rewound { qpn: Qpn, to: Psn, packets: u32 },
+    /// An RNR NAK was obeyed: nothing is sent before `until`. It is the `attempt`-th in a row for this PSN.
+    RnrWaitStarted {
+        qpn: Qpn,
+        psn: Psn,
+        #[serde(rename = "until_ps")]
+        until: Instant,
+        attempt: u32,
+    },
+    /// The queue pair may send again: the time is over, or an acknowledgement came.
+    RnrWaitEnded { qpn: Qpn, psn: Psn },
+    /// The queue pair is in error: it sends nothing more, and what is posted is flushed.
+    QueuePairFailed { qpn: Qpn, cause: FailureCause },
     /// The transport timer expired.
     TransportTimerExpired { qpn: Qpn, oldest: Psn },
     /// The transport timer was started or restarted.
@@ -283,6 +331,7 @@ pub enum PacketKind {
     Write,
     Ack,
     Nak,
+    RnrNak,
     Cnp,
     Xoff,
     Xon,
@@ -293,6 +342,11 @@ pub enum PacketKind {
 impl PacketKind {
     pub const fn is_data(self) -> bool {
         matches!(self, Self::Send | Self::Write)
+    }
+
+    /// An acknowledgement of any kind.
+    pub const fn is_answer(self) -> bool {
+        matches!(self, Self::Ack | Self::Nak | Self::RnrNak)
     }
 
     pub const fn is_pfc(self) -> bool {
@@ -306,6 +360,7 @@ impl PacketKind {
             Self::Write => "WRITE",
             Self::Ack => "ACK",
             Self::Nak => "NAK",
+            Self::RnrNak => "RNR NAK",
             Self::Cnp => "CNP",
             Self::Xoff => "XOFF",
             Self::Xon => "XON",
@@ -345,8 +400,9 @@ impl Headline {
                     wire::PacketKind::Data(Verb::Write) => PacketKind::Write,
                     wire::PacketKind::Ack => PacketKind::Ack,
                     wire::PacketKind::Nak(_) => PacketKind::Nak,
+                    wire::PacketKind::RnrNak(_) => PacketKind::RnrNak,
                     wire::PacketKind::Cnp => PacketKind::Cnp,
-                    wire::PacketKind::RnrNak | wire::PacketKind::Reserved => PacketKind::Other,
+                    wire::PacketKind::Reserved => PacketKind::Other,
                 },
                 class: roce.class(),
                 dest_qpn: roce.bth.dest_qpn,
@@ -482,6 +538,10 @@ pub enum DropReason {
     /// A packet that cannot follow the one before it: a middle without a first, a first inside a message, a length
     /// that its RETH does not allow.
     InvalidRequest,
+    /// The application has not posted the receive that the packet needs.
+    ReceiverNotReady,
+    /// For a queue pair in error.
+    QueuePairFailed,
     /// An acknowledgement of a kind that this NIC does not act on.
     UnexpectedSyndrome,
     /// A PFC frame that names no class: nothing to do.
@@ -505,6 +565,8 @@ impl DropReason {
             Self::GhostAck => "acknowledges a PSN never sent".into(),
             Self::InvalidRequest => "out of order in its message".into(),
             Self::RemoteAccess => "outside registered memory".into(),
+            Self::ReceiverNotReady => "receiver not ready".into(),
+            Self::QueuePairFailed => "queue pair in error".into(),
             Self::UnexpectedSyndrome => "acknowledgement of an unexpected kind".into(),
             Self::PauseOfNoClass => "PFC frame that names no class".into(),
             Self::WrongAddress => "addressed to another node".into(),

@@ -5,6 +5,7 @@
 
 mod counters;
 mod event;
+mod failure;
 mod ledger;
 mod limits;
 mod names;
@@ -15,6 +16,7 @@ pub use event::{
     DropReason, Effect, Event, EventKind, Headline, LinkFate, PacketKind, PcieDirection, Queue, RateCause, RuleEffect,
     Verdict,
 };
+pub use failure::{FailureCause, WorkStatus};
 pub use ledger::{Account, Balance, Imbalance, Ledger};
 pub use limits::{EgressLimits, IngressLimit, Limits, MarkLimit, NodeLimits};
 pub use names::{Names, NodeNames, PortNames};

@@ -40,7 +40,7 @@ pub(super) enum Action {
     Connect { node: NodeId, connection: Connection },
     Register { node: NodeId, region: nic::SharedRegion },
     Deregister { node: NodeId, rkey: u32 },
-    Post { node: NodeId, qpn: Qpn, work: WorkRequest },
+    Post { node: NodeId, qpn: Qpn, peer_qpn: Qpn, work: WorkRequest },
     PostReceive { node: NodeId, qpn: Qpn, receive: nic::Receive },
     Fail { node: NodeId, qpn: Qpn, cause: FailureCause },
     Tell { node: NodeId, event: EventKind },
@@ -180,6 +180,10 @@ impl<'a> Devices<'a> {
             }
         }
         is_any
+    }
+
+    fn queue_pair(&mut self, index: usize, qpn: Qpn) -> Option<&mut QueuePair> {
+        self.applications[index].queue_pairs.get_mut(&qpn)
     }
 
     fn set_due(&mut self, index: usize, at: Option<Instant>) {

@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 use super::Memory;
 use crate::base::{MessageId, Octets, Qpn};
 use crate::ring::{
-    CompletionOpcode, Consumer, Cqe, EntryError, MAX_SLOT, Operation, Payload, ReceiveEntry, RingError, Status, Wqe,
+    CompletionOpcode, Consumer, Cqe, EntryError, MAX_SLOT, Operation, ReceiveEntry, RingError, Status, Wqe,
 };
 
 /// Entries of a send queue that the NIC has at once: the one it carries out, and some ahead so that it never waits for the
@@ -21,6 +21,7 @@ pub(super) struct QueuePair {
     pub receive_cq: u32,
     pub min_rnr_timer: u8,
     pub rnr_retry: u8,
+    pub retry: u8,
     pub link: Link,
     /// In error: what is posted is flushed.
     pub has_failed: bool,
@@ -78,6 +79,7 @@ impl QueuePair {
             receive_cq: asked.receive_cq,
             min_rnr_timer: asked.min_rnr_timer,
             rnr_retry: asked.rnr_retry,
+            retry: asked.retry,
             link: Link::None,
             has_failed: false,
             send,

@@ -1,5 +1,6 @@
 //! What an application asks for, and is given or refused.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::completion_queue::CompletionQueue;
@@ -7,7 +8,7 @@ use super::queue_pair::{Link, QueuePair};
 use super::{Action, Answer, Asked, Caller, Devices, Memory, Stage, domain};
 use super::super::applications::{Applications, MemoryTicket};
 use crate::base::{Instant, NodeId, Octets, Psn, Qpn};
-use crate::nic::{self, Connection, MemoryKey};
+use crate::nic::{Connection, MemoryKey, Service, SharedRegion};
 use crate::ring::control::{self, Event, Reply, Request};
 use crate::ring::{Consumer, Cqe, Doorbells, Geometry, Producer, doorbell_page};
 use crate::scenario::Plan;
@@ -132,8 +133,8 @@ impl Devices<'_> {
         for cq in [asked.send_cq, asked.receive_cq] {
             application.completion_queues.get(&cq).ok_or_else(|| format!("there is no completion queue {cq}"))?;
         }
-        if asked.min_rnr_timer > 31 || asked.rnr_retry > 7 {
-            return Err("min_rnr_timer has 5 bits, rnr_retry has 3".into());
+        if asked.min_rnr_timer > 31 || asked.rnr_retry > 7 || asked.retry > 7 {
+            return Err("min_rnr_timer has 5 bits, rnr_retry and retry have 3".into());
         }
         let send = Geometry::new(asked.send_slots, asked.send_slot_octets).map_err(said)?;
         let receive = Geometry::new(asked.receive_slots, asked.receive_slot_octets).map_err(said)?;
@@ -190,7 +191,7 @@ impl Devices<'_> {
         // A page stays free between two regions, so that an overrun of one never ends in another.
         *next = address + octets.next_multiple_of(PAGE) + PAGE;
         self.applications[index].regions.insert(rkey, length);
-        let region = nic::SharedRegion {
+        let region = SharedRegion {
             domain: domain(index),
             key: MemoryKey { address, rkey },
             size: Octets::new(octets),
@@ -310,11 +311,12 @@ impl Devices<'_> {
             private_data: peer.private_data.clone(),
         };
         let queue_pair = self.queue_pair(own.application, own.qpn).expect("a caller's queue pair is there");
-        let service = nic::Service::Verbs(nic::VerbsService {
+        let service = Service::Verbs {
             domain: domain(own.application),
             min_rnr_timer: queue_pair.min_rnr_timer,
             rnr_retry: queue_pair.rnr_retry,
-        });
+            retry: queue_pair.retry,
+        };
         let connection = Connection {
             qpn: own.qpn,
             peer_qpn: peer.qpn,
@@ -361,10 +363,6 @@ impl Devices<'_> {
         let (words, ticket) = outside.make_memory(octets).map_err(|error| format!("no memory: {error}"))?;
         application.octets += octets;
         Ok((Memory::new(words), ticket))
-    }
-
-    fn queue_pair(&mut self, index: usize, qpn: Qpn) -> Option<&mut QueuePair> {
-        self.applications[index].queue_pairs.get_mut(&qpn)
     }
 
     fn set_link(&mut self, index: usize, qpn: Qpn, link: Link) {

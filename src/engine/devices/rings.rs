@@ -15,7 +15,7 @@ use crate::wire::Verb;
 
 impl Devices<'_> {
     /// Hears the doorbells that were rung, and looks for receives that were posted.
-    fn hear(&mut self, index: usize, now: Instant) {
+    pub(super) fn hear(&mut self, index: usize, now: Instant) {
         loop {
             let Some(doorbells) = &mut self.applications[index].doorbells else { return };
             match doorbells.poll() {
@@ -53,19 +53,19 @@ impl Devices<'_> {
     }
 
     /// Gives the NIC what it should have of a send queue.
-    fn fill(&mut self, index: usize, qpn: Qpn, now: Instant) {
+    pub(super) fn fill(&mut self, index: usize, qpn: Qpn, now: Instant) {
         let node = self.applications[index].plan.node;
         loop {
             let message = MessageId(self.next_message);
             let Some(queue_pair) = self.queue_pair(index, qpn) else { return };
-            let Link::Up { node: peer, qpn: _ } = queue_pair.link else { break };
+            let Link::Up { node: peer, qpn: peer_qpn } = queue_pair.link else { break };
             let Some(wqe) = queue_pair.next_request(message) else { break };
             let Some(following) = self.next_message.checked_add(1) else {
                 return self.fail(index, qpn, FailureCause::MessagesUsedUp, now);
             };
             self.next_message = following;
             let work = work_request(message, peer, &wqe);
-            self.actions.push_back(Action::Post { node, qpn, work });
+            self.actions.push_back(Action::Post { node, qpn, peer_qpn, work });
         }
         let refused = self.queue_pair(index, qpn).and_then(QueuePair::refuse_oldest);
         if let Some(cqe) = refused {
@@ -75,7 +75,7 @@ impl Devices<'_> {
         self.flush(index, qpn, now);
     }
 
-    fn hear_receives(&mut self, index: usize, qpn: Qpn, now: Instant) {
+    pub(super) fn hear_receives(&mut self, index: usize, qpn: Qpn, now: Instant) {
         let node = self.applications[index].plan.node;
         let Some(queue_pair) = self.queue_pair(index, qpn) else { return };
         if queue_pair.look_for_receives().is_err() {

@@ -153,7 +153,7 @@ impl Sink for Activity {
                 sender.open += 1;
                 sender.posted += bytes;
             }
-            EventKind::MessageCompleted { qpn, .. } => {
+            EventKind::MessageCompleted { qpn, .. } | EventKind::MessageFailed { qpn, .. } => {
                 if let Some(sender) = self.senders.get_mut(&(node, qpn)).filter(|sender| sender.open > 0) {
                     sender.open -= 1;
                     if sender.open == 0 {

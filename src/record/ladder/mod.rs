@@ -250,6 +250,17 @@ impl<W: Write> Sink for Ladder<W> {
             }
             EventKind::MessageDelivered { message, .. } => self.note(event, format!("message {message} delivered")),
             EventKind::MessageCompleted { message, .. } => self.note(event, format!("message {message} completed")),
+            EventKind::MessageFailed { message, status, .. } => {
+                self.note(event, format!("message {message} failed: {}", status.text()));
+            }
+            EventKind::DeliveryFailed { message, .. } => self.note(event, format!("message {message} lost: no memory")),
+            EventKind::RnrWaitStarted { psn, until, attempt, .. } => {
+                let wait = until.since(event.at);
+                self.note(event, format!("waits {wait} for a receive at the peer, PSN {psn}, attempt {attempt}"));
+            }
+            EventKind::QueuePairFailed { qpn, cause } => {
+                self.note(event, format!("queue pair {} in error: {}", qpn.get(), cause.text()));
+            }
             EventKind::TransportTimerExpired { oldest, .. } => {
                 self.note(event, format!("timeout, the oldest PSN without an acknowledgement is {oldest}"));
             }

@@ -13,7 +13,7 @@ use super::messages::{MessageRow, MessageStats, MessageStatus};
 use super::peaks::Peaks;
 use super::pressure::Pressure;
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn, Rate, Span};
-use crate::trace::{Counters, Ledger, Limits, Names};
+use crate::trace::{Counters, Ledger, Limits, Names, WorkStatus};
 use crate::wire::Verb;
 use nodes::Node;
 
@@ -130,6 +130,9 @@ struct Message<'a> {
     goodput_bps: Option<u64>,
     retransmissions: u64,
     status: MessageStatus,
+    /// Of a failed message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<WorkStatus>,
 }
 
 #[derive(Serialize)]
@@ -235,6 +238,7 @@ impl<'a> Message<'a> {
             goodput_bps: row.goodput_bps(),
             retransmissions: row.retransmissions,
             status: row.status(),
+            error: row.failed,
         }
     }
 }

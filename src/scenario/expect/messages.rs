@@ -38,6 +38,7 @@ impl<'p> MessageWatch<'p> {
                     posted: event.at,
                     completed: None,
                     delivered: None,
+                    failed: None,
                     packets: None,
                     retransmissions: 0,
                 };
@@ -60,6 +61,11 @@ impl<'p> MessageWatch<'p> {
             EventKind::MessageCompleted { message, .. } => {
                 if let Some(row) = self.rows.get_mut(&message) {
                     row.completed = Some(event.at);
+                }
+            }
+            EventKind::MessageFailed { message, status, .. } => {
+                if let Some(row) = self.rows.get_mut(&message) {
+                    row.failed = Some(status);
                 }
             }
             _ => {}
@@ -133,6 +139,7 @@ const fn status_text(status: MessageStatus) -> &'static str {
     match status {
         MessageStatus::Completed => "completed",
         MessageStatus::Delivered => "delivered and not completed",
+        MessageStatus::Failed => "failed",
         MessageStatus::Unfinished => "unfinished",
     }
 }

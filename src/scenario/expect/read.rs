@@ -89,9 +89,10 @@ impl Reader<'_, '_> {
     }
 
     fn messages(&mut self, subject: &Entry<'_>, table: &mut Table<'_>) -> Option<Condition> {
-        const STATUS: [(&str, MessageStatus); 3] = [
+        const STATUS: [(&str, MessageStatus); 4] = [
             ("completed", MessageStatus::Completed),
             ("delivered", MessageStatus::Delivered),
+            ("failed", MessageStatus::Failed),
             ("unfinished", MessageStatus::Unfinished),
         ];
         let which = match subject.value.get_ref() {
