@@ -7,7 +7,8 @@
 //! Rooms, in the order in which they may import each other; a packet's walk through them is told in [`nic`]:
 //!
 //! ```text
-//! base < wire < trace < { port, link, record } < { nic, switch } < workload < scenario < { engine, netns } < io < cli
+//! base < { wire, ring } < trace < { port, link, record } < { nic, switch } < workload < scenario
+//!      < { engine, netns } < io < cli
 //! ```
 
 #![warn(clippy::unwrap_used)]
@@ -23,6 +24,7 @@ pub mod netns;
 pub mod nic;
 pub mod port;
 pub mod record;
+pub mod ring;
 pub mod scenario;
 pub mod switch;
 pub mod trace;

@@ -1,0 +1,4 @@
+//! Rings and entries, each against what the specification says of them.
+
+mod entries;
+mod rings;
