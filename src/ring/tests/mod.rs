@@ -1,4 +1,8 @@
-//! Rings and entries, each against what the specification says of them.
+//! Ordinary tests, and the models that take their place under loom.
 
+#[cfg(not(rocemu_loom))]
 mod entries;
+#[cfg(rocemu_loom)]
+mod models;
+#[cfg(not(rocemu_loom))]
 mod rings;
