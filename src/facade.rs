@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::base::{MessageId, NodeId, Span};
-use crate::engine::{Engine, MemoryWires, Outcome, RunError, Shortcoming, Wires};
+use crate::engine::{Applications, Engine, MemoryWires, Outcome, RunError, Shortcoming, Wires};
 use crate::io::VethWires;
 use crate::netns;
 use crate::record::Ladder;
@@ -141,8 +141,21 @@ impl Scenario {
 
 impl Run {
     fn new(plan: Plan, wires: &mut dyn Wires) -> Result<Self, Error> {
+        Self::with_applications(plan, wires, None)
+    }
+
+    pub(crate) fn with_applications(
+        plan: Plan,
+        wires: &mut dyn Wires,
+        applications: Option<&mut dyn Applications>,
+    ) -> Result<Self, Error> {
         let mut log = Log::default();
-        let outcome = Engine::new(&plan, wires).run(&mut log, &mut |_| ControlFlow::Continue(()))?;
+        let engine = Engine::new(&plan, wires);
+        let engine = match applications {
+            Some(applications) => engine.serve(applications),
+            None => engine,
+        };
+        let outcome = engine.run(&mut log, &mut |_| ControlFlow::Continue(()))?;
         Ok(Self { names: plan.names(), plan, outcome, events: log.events, completions: log.completions })
     }
 

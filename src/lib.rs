@@ -28,12 +28,14 @@ pub mod port;
 pub mod record;
 pub mod ring;
 pub mod scenario;
+mod serving;
 pub mod switch;
 pub mod trace;
 pub mod wire;
 pub mod workload;
 
 pub use facade::{Error, Run, Scenario};
+pub use serving::Serving;
 
 /// The README's Rust runs as written.
 #[cfg(doctest)]

@@ -1,6 +1,7 @@
 //! What a long run shows while it runs.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub struct Shared {
     delivered: AtomicU64,
     total: AtomicU64,
     frames: AtomicU64,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Shared {
@@ -29,6 +30,11 @@ impl Shared {
         self.total.store(progress.total.get(), Ordering::Relaxed);
         self.frames.store(progress.frames, Ordering::Relaxed);
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What says that the run should stop, for those who wait inside of it.
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
     }
 
     pub fn stop(&self) {

@@ -11,7 +11,7 @@ use super::signals::Signals;
 use super::{Failure, Status, WiresKind, read_plan, say};
 use crate::base::{NodeId, PortId, Span};
 use crate::engine::{Engine, ForeignFrames, MemoryWires, Outcome, RunError, Shortcoming, Wires};
-use crate::io::VethWires;
+use crate::io::{ApplicationSockets, Limits, VethWires};
 use crate::netns;
 use crate::record::{
     self, Attribution, Capture, CaptureMode, Congestion, EventLog, Ladder, MessageTable, Peaks, Pressure, QueueTable,
@@ -71,6 +71,12 @@ pub struct Arguments {
     /// Frames dropped at a full pool do not fail the run, though their class has PFC.
     #[arg(long)]
     allow_lossless_drops: bool,
+    /// Where the sockets for applications are made; the output directory unless given.
+    #[arg(long, value_name = "DIR")]
+    sockets: Option<PathBuf>,
+    /// How long, in seconds of real time, to wait until an application comes, and for each of its turns.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    patience: u64,
     /// Print no summary; only errors.
     #[arg(short, long)]
     quiet: bool,
@@ -109,7 +115,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let mut records = Records::open(arguments, &plan, &names, &outputs)?;
 
     let start = now();
-    let outcome = run_watched(&plan, wires.as_mut(), &mut records, signals)?;
+    let shared = Shared::default();
+    let mut applications = open_applications(arguments, &plan, &dir, &shared)?;
+    let outcome = run_watched(&plan, wires.as_mut(), applications.as_mut(), &mut records, &shared, signals)?;
+    drop(applications);
     let wall = start.elapsed();
     drop(wires);
 
@@ -174,18 +183,45 @@ fn open_wires(arguments: &Arguments, plan: &Plan) -> Result<Box<dyn Wires>, Fail
     Ok(Box::new(wires))
 }
 
+/// The sockets of a scenario with applications; says who may come where.
+fn open_applications(
+    arguments: &Arguments,
+    plan: &Plan,
+    dir: &Path,
+    shared: &Shared,
+) -> Result<Option<ApplicationSockets>, Failure> {
+    if plan.applications.is_empty() {
+        return Ok(None);
+    }
+    let patience = Duration::from_secs(arguments.patience);
+    let limits = Limits { come: patience, turn: patience };
+    let dir = arguments.sockets.as_deref().unwrap_or(dir);
+    let sockets = ApplicationSockets::open(dir, plan, limits, shared.stop_flag());
+    let sockets = sockets.map_err(|error| Failure::environment(error.to_string()))?;
+    for (application, socket) in sockets.invitations() {
+        eprintln!("waiting for application {application} at {}", socket.display());
+    }
+    Ok(Some(sockets))
+}
+
 /// Runs, while another thread shows the progress and listens to signals.
 fn run_watched(
     plan: &Plan,
     wires: &mut dyn Wires,
+    applications: Option<&mut ApplicationSockets>,
     records: &mut Records,
+    shared: &Shared,
     signals: Signals,
 ) -> Result<Outcome, Failure> {
-    let shared = Shared::default();
     let (done, is_done) = tokio::sync::oneshot::channel::<()>();
     let result = std::thread::scope(|scope| {
-        scope.spawn(|| watch(&shared, signals, is_done));
-        let result = Engine::new(plan, wires).run(records, &mut |progress| match shared.update(progress) {
+        scope.spawn(|| watch(shared, signals, is_done));
+        let engine = Engine::new(plan, wires);
+        let engine = match applications {
+            Some(applications) => engine.serve(applications),
+            None => engine,
+        };
+        let result = engine.run(records, &mut |progress| match shared.update(progress) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         });
@@ -194,6 +230,7 @@ fn run_watched(
     });
     result.map_err(|error| match error {
         RunError::Wires(error) => Failure::environment(error.to_string()),
+        RunError::Applications(error) => Failure::environment(error.to_string()),
         RunError::Record(error) => Failure::unwritable(records.outputs_dir(), &error),
         RunError::Books(_) => Failure::fault_of_ours(error.to_string()),
     })

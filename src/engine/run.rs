@@ -34,17 +34,26 @@ struct Moment {
 }
 
 impl Moment {
+    const ENDING: u16 = u16::MAX;
+
     /// An application's turn: behind the posts of its node, in the order of the scenario.
     fn turn(at: Instant, node: NodeId, application: usize) -> Self {
         Self { at, phase: Phase::Post, node, unit: 1 + application as u16 }
     }
 
-    fn is_turn(self) -> bool {
-        self.phase == Phase::Post && self.unit > 0
+    /// Whose turn it is.
+    fn application(self) -> Option<usize> {
+        let is_turn = self.phase == Phase::Post && self.unit != Self::ENDING;
+        usize::from(self.unit).checked_sub(1).filter(|_| is_turn)
     }
 
-    fn application(self) -> usize {
-        usize::from(self.unit) - 1
+    /// A queue pair is told that its peer has gone: behind all turns.
+    fn ending(at: Instant, node: NodeId) -> Self {
+        Self { at, phase: Phase::Post, node, unit: Self::ENDING }
+    }
+
+    fn is_ending(self) -> bool {
+        self.phase == Phase::Post && self.unit == Self::ENDING
     }
 }
 
@@ -224,7 +233,7 @@ impl<'a> Engine<'a> {
                 }
                 stepped => stepped?,
             }
-            if !moment.is_turn() {
+            if moment.application().is_none() {
                 stalls = 0;
             }
             inputs = inputs.wrapping_add(1);
@@ -261,13 +270,19 @@ impl<'a> Engine<'a> {
             unit: due.port.0,
         });
         let turn = self.devices.next_turn().map(|(at, node, index)| Moment::turn(at, node, index));
-        [wake, arrival, post, injection, turn].into_iter().flatten().min()
+        let ending = self.devices.next_ending().map(|(at, node)| Moment::ending(at, node));
+        [wake, arrival, post, injection, turn, ending].into_iter().flatten().min()
     }
 
     fn step(&mut self, moment: Moment, sink: &mut dyn Sink) -> Result<(), RunError> {
         let node = moment.node;
-        if moment.is_turn() {
-            return self.turn(moment.application(), sink);
+        match moment.application() {
+            Some(application) => return self.turn(application, sink),
+            None if moment.is_ending() => {
+                self.devices.end_next();
+                return self.act(sink);
+            }
+            None => {}
         }
         // Arrivals and posts come from outside the nodes; all other phases are theirs.
         let frame = if moment.phase == Phase::Arrival { self.arrival(moment, sink)? } else { None };
@@ -304,7 +319,7 @@ impl<'a> Engine<'a> {
             let Some(Answer { reply, memory }) = answer else { return Ok(()) };
             applications.reply(index, &reply, memory)?;
         }
-        self.devices.leave(index);
+        self.devices.leave(index, self.now);
         self.act(sink)
     }
 

@@ -85,8 +85,11 @@ pub enum Shortcoming {
         messages: Vec<MessageId>,
         end: Instant,
     },
-    /// Messages that ended without being carried out.
-    Failed(Vec<MessageId>),
+    /// Applications had not gone when the run ended: its time was over, or each waited for what nobody would do.
+    StillAttached {
+        applications: Vec<String>,
+        end: Instant,
+    },
     /// What arrived is not what was sent.
     Corrupted(Mismatch),
     /// A frame was dropped although its class has PFC; the line says which.
@@ -124,8 +127,8 @@ impl Outcome {
             let mut places = self.violations.first.iter().map(|violation| violation.at);
             shortcomings.extend(lines.map(|line| Shortcoming::LosslessViolation { line, at: places.next() }));
         }
-        if !self.failed.is_empty() {
-            shortcomings.push(Shortcoming::Failed(self.failed.clone()));
+        if !self.attached.is_empty() {
+            shortcomings.push(Shortcoming::StillAttached { applications: self.attached.clone(), end: self.end });
         }
         if !self.unfinished.is_empty() {
             shortcomings.push(Shortcoming::Unfinished { messages: self.unfinished.clone(), end: self.end });
@@ -151,7 +154,7 @@ impl Shortcoming {
         match self {
             Self::Interrupted(at) => Some(*at),
             Self::LosslessViolation { at, .. } | Self::ExpectationFailed { at, .. } => *at,
-            Self::Failed(_)
+            Self::StillAttached { .. }
             | Self::Unfinished { .. }
             | Self::Corrupted(_)
             | Self::FaultNeverFired { .. }
@@ -170,7 +173,9 @@ impl fmt::Display for Shortcoming {
             Self::Unfinished { messages, end } => {
                 write!(f, "{} message(s) unfinished at {end}: {}", messages.len(), first_few(messages))
             }
-            Self::Failed(messages) => write!(f, "{} message(s) failed: {}", messages.len(), first_few(messages)),
+            Self::StillAttached { applications, end } => {
+                write!(f, "still attached at {end}: {}", applications.join(", "))
+            }
             Self::LosslessViolation { line, .. } | Self::ExpectationFailed { line, .. } => f.write_str(line),
             Self::FaultNeverFired { name, matched: 0 } => write!(f, "fault `{name}` never happened: no frame matched"),
             Self::FaultNeverFired { name, matched } => {

@@ -11,6 +11,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -29,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const STRANGERS_MAX: usize = 64;
 
 /// The applications of a plan, each in a process of its own.
-pub struct ApplicationSockets<'a> {
+pub struct ApplicationSockets {
     applications: Vec<Application>,
     devices: Vec<Device>,
     /// Connections that have not said anything yet, with the device they came to.
@@ -38,7 +39,7 @@ pub struct ApplicationSockets<'a> {
     memories: BTreeMap<MemoryTicket, OwnedFd>,
     tickets: u64,
     limits: Limits,
-    is_stopped: &'a (dyn Fn() -> bool + Sync),
+    stop: Arc<AtomicBool>,
 }
 
 /// How long, in real time, a run waits for its applications.
@@ -80,16 +81,16 @@ struct Device {
     expected: usize,
 }
 
-impl<'a> ApplicationSockets<'a> {
+impl ApplicationSockets {
     /// Opens `<dir>/<node>.sock` for every node of the plan that has applications. A socket of that name that nobody
-    /// listens to any more is taken away first.
+    /// listens to any more is taken away first. Once `stop` is set, whoever waits for an application gives up.
     ///
     /// * Errors: the directory or a socket cannot be made; somebody listens there already.
     pub fn open(
         dir: &Path,
         plan: &Plan,
         limits: Limits,
-        is_stopped: &'a (dyn Fn() -> bool + Sync),
+        stop: Arc<AtomicBool>,
     ) -> Result<Self, ApplicationsError> {
         let mut sockets = Self {
             applications: Vec::new(),
@@ -98,7 +99,7 @@ impl<'a> ApplicationSockets<'a> {
             memories: BTreeMap::new(),
             tickets: 0,
             limits,
-            is_stopped,
+            stop,
         };
         let mut device_of = BTreeMap::new();
         for application in &plan.applications {
@@ -204,14 +205,14 @@ impl<'a> ApplicationSockets<'a> {
     }
 
     fn stop_if_told(&self, index: usize) -> Result<(), ApplicationsError> {
-        match (self.is_stopped)() {
+        match self.stop.load(Ordering::Relaxed) {
             true => Err(ApplicationsError::Stopped { application: self.applications[index].name.clone() }),
             false => Ok(()),
         }
     }
 }
 
-impl Applications for ApplicationSockets<'_> {
+impl Applications for ApplicationSockets {
     fn make_memory(&mut self, octets: usize) -> io::Result<(Arc<dyn SharedWords>, MemoryTicket)> {
         let (memory, file) = SharedMemory::create("rocemu", octets)?;
         let ticket = MemoryTicket(self.tickets);
@@ -274,7 +275,7 @@ impl Applications for ApplicationSockets<'_> {
     }
 }
 
-impl std::fmt::Debug for ApplicationSockets<'_> {
+impl std::fmt::Debug for ApplicationSockets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { applications, devices, strangers, limits, .. } = self;
         let mut debug = f.debug_struct("ApplicationSockets");
@@ -352,7 +353,7 @@ fn refuse(socket: &Socket, reason: &str) {
 /// Sends a reply. It never waits: whoever does not read its replies has given up.
 fn send(socket: &Socket, reply: &Reply, file: Option<&OwnedFd>) -> io::Result<()> {
     let octets = serde_json::to_vec(reply).map_err(io::Error::other)?;
-    let descriptors: Vec<_> = file.iter().map(AsRawFd::as_raw_fd).collect();
+    let descriptors: Vec<_> = file.iter().map(|file| file.as_raw_fd()).collect();
     let rights = [ControlMessage::ScmRights(&descriptors)];
     let rights = if descriptors.is_empty() { &[][..] } else { &rights[..] };
     let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;

@@ -50,7 +50,7 @@ pub enum Request {
     /// Connects to the queue pair, of whichever application and NIC, that asks for the same `service`. Both are told of the
     /// other with [`Event::Connected`]; what was posted until then waits.
     Connect { qpn: u32, service: String, private_data: Vec<u8> },
-    /// What is posted is flushed, and the peer sees the end of its queue pair.
+    /// What is posted is flushed, and the peer sees the end of its queue pair, 1 ms later.
     DestroyQp { qpn: u32 },
     DeregMr { lkey: u32 },
     /// Only one that no queue pair uses.

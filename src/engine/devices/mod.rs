@@ -64,6 +64,8 @@ pub(super) struct Devices<'a> {
     callers: BTreeMap<String, Caller>,
     /// When which application has its turn next.
     due: BTreeSet<(Instant, NodeId, usize)>,
+    /// Queue pairs whose peers have gone, and when they are told.
+    endings: BTreeSet<(Instant, NodeId, Qpn)>,
     actions: VecDeque<Action>,
     next_message: u32,
     next_receive: u64,
@@ -134,6 +136,7 @@ impl<'a> Devices<'a> {
             owners: BTreeMap::new(),
             callers: BTreeMap::new(),
             due,
+            endings: BTreeSet::new(),
             actions: VecDeque::new(),
             next_message,
             next_receive: 0,
@@ -146,6 +149,20 @@ impl<'a> Devices<'a> {
     /// The next turn: when, at which node, whose.
     pub(super) fn next_turn(&self) -> Option<(Instant, NodeId, usize)> {
         self.due.first().copied()
+    }
+
+    /// When a queue pair next is told that its peer has gone, and at which node.
+    pub(super) fn next_ending(&self) -> Option<(Instant, NodeId)> {
+        self.endings.first().map(|&(at, node, _)| (at, node))
+    }
+
+    /// That time has come.
+    pub(super) fn end_next(&mut self) {
+        if let Some((_, node, qpn)) = self.endings.pop_first()
+            && self.owners.contains_key(&(node, qpn))
+        {
+            self.actions.push_back(Action::Fail { node, qpn, cause: FailureCause::PeerGone });
+        }
     }
 
     /// What is to happen next.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use arrayvec::ArrayVec;
 
 use super::Memory;
-use crate::base::{MessageId, Octets, Qpn};
+use crate::base::{MessageId, NodeId, Qpn};
 use crate::ring::{
     CompletionOpcode, Consumer, Cqe, EntryError, MAX_SLOT, Operation, ReceiveEntry, RingError, Status, Wqe,
 };
@@ -42,7 +42,7 @@ pub(super) enum Link {
     None,
     /// Waiting for another one under this name.
     Calling(String),
-    Up { node: crate::base::NodeId, qpn: Qpn },
+    Up { node: NodeId, qpn: Qpn },
 }
 
 /// An entry of the send queue that the NIC has.
@@ -61,14 +61,6 @@ struct Entry {
     opcode: CompletionOpcode,
     length: u32,
     signaled: bool,
-}
-
-/// A work request to be, read from the send queue.
-#[derive(Debug)]
-pub(super) struct Request {
-    pub message: MessageId,
-    pub wqe: Wqe,
-    pub size: Octets,
 }
 
 impl QueuePair {
@@ -97,7 +89,7 @@ impl QueuePair {
     }
 
     /// The next work request that the NIC should have, which is then `message`.
-    pub(super) fn next_request(&mut self, message: MessageId) -> Option<Request> {
+    pub(super) fn next_request(&mut self, message: MessageId) -> Option<Wqe> {
         let may_go = matches!(self.link, Link::Up { .. }) && !self.has_failed && self.refused.is_none();
         if !may_go || self.sending.len() == WINDOW {
             return None;
@@ -114,7 +106,7 @@ impl QueuePair {
                 let entry = Entry { wr_id: wqe.wr_id, opcode, length, signaled: wqe.signaled };
                 let slot = slot.iter().copied().collect();
                 self.sending.push_back(Sending { message, entry, slot });
-                Some(Request { message, wqe, size: Octets::new(u64::from(length)) })
+                Some(wqe)
             }
             Err(_) => {
                 self.refused = Some(Wqe::wr_id(slot));

@@ -7,7 +7,7 @@ use super::completion_queue::CompletionQueue;
 use super::queue_pair::{Link, QueuePair};
 use super::{Action, Answer, Asked, Caller, Devices, Memory, Stage, domain};
 use super::super::applications::{Applications, MemoryTicket};
-use crate::base::{Instant, NodeId, Octets, Psn, Qpn};
+use crate::base::{Instant, NodeId, Octets, Psn, Qpn, Span};
 use crate::nic::{Connection, MemoryKey, Service, SharedRegion};
 use crate::ring::control::{self, Event, Reply, Request};
 use crate::ring::{Consumer, Cqe, Doorbells, Geometry, Producer, doorbell_page};
@@ -28,13 +28,16 @@ const FIRST_KEY: u32 = 0x8000_0000;
 /// Regions of applications lie here, far from those of messages, each at a page of its own.
 const FIRST_ADDRESS: u64 = 0x7f00_0000_0000_0000;
 const PAGE: u64 = 4_096;
+/// How long it takes until the peer of a queue pair that has gone is told. News of this kind travels out of band; this is
+/// longer than anything that is still on its way between the two, such as a last acknowledgement.
+const GOODBYE: Span = Span::from_ms(1);
 
 /// What was asked is refused, for this reason.
 type Refusal = String;
 
 impl Devices<'_> {
     /// An application has said something in its turn. `None`: its turn is over, and it will be woken.
-    pub(super) fn answer(
+    pub(in crate::engine) fn answer(
         &mut self,
         index: usize,
         request: Request,
@@ -58,7 +61,7 @@ impl Devices<'_> {
             Request::Connect { qpn, service, private_data } => {
                 self.connect(index, qpn, service, private_data, now).map(|()| done())
             }
-            Request::DestroyQp { qpn } => self.destroy_qp(index, qpn).map(|()| done()),
+            Request::DestroyQp { qpn } => self.destroy_qp(index, qpn, now).map(|()| done()),
             Request::DeregMr { lkey } => self.dereg_mr(index, lkey).map(|()| done()),
             Request::DestroyCq { cq } => self.destroy_cq(index, cq).map(|()| done()),
             Request::Hear | Request::Wait { .. } => Ok(done()),
@@ -67,7 +70,7 @@ impl Devices<'_> {
     }
 
     /// An application has gone, or was given up: what it had goes too, and the peers of its queue pairs see their end.
-    pub(super) fn leave(&mut self, index: usize) {
+    pub(in crate::engine) fn leave(&mut self, index: usize, now: Instant) {
         self.set_due(index, None);
         let application = &mut self.applications[index];
         application.stage = Stage::Gone;
@@ -78,7 +81,7 @@ impl Devices<'_> {
         }
         let qpns: Vec<_> = application.queue_pairs.keys().copied().collect();
         for qpn in qpns {
-            self.end_queue_pair(index, qpn);
+            self.end_queue_pair(index, qpn, now);
         }
         let application = &mut self.applications[index];
         application.completion_queues.clear();
@@ -225,9 +228,9 @@ impl Devices<'_> {
         }
     }
 
-    fn destroy_qp(&mut self, index: usize, qpn: u32) -> Result<(), Refusal> {
+    fn destroy_qp(&mut self, index: usize, qpn: u32, now: Instant) -> Result<(), Refusal> {
         let qpn = self.own_qpn(index, qpn)?;
-        self.end_queue_pair(index, qpn);
+        self.end_queue_pair(index, qpn, now);
         Ok(())
     }
 
@@ -237,7 +240,7 @@ impl Devices<'_> {
     }
 
     /// A queue pair goes; its NIC flushes what is under way, and its peer is told out of band.
-    fn end_queue_pair(&mut self, index: usize, qpn: Qpn) {
+    fn end_queue_pair(&mut self, index: usize, qpn: Qpn, now: Instant) {
         let application = &mut self.applications[index];
         let node = application.plan.node;
         let Some(queue_pair) = application.queue_pairs.remove(&qpn) else { return };
@@ -252,7 +255,7 @@ impl Devices<'_> {
             Link::Calling(service) => drop(self.callers.remove(&service)),
             Link::Up { node: peer, qpn: peer_qpn } => {
                 self.actions.push_back(Action::Fail { node, qpn, cause: FailureCause::Closed });
-                self.actions.push_back(Action::Fail { node: peer, qpn: peer_qpn, cause: FailureCause::PeerGone });
+                self.endings.insert((now + GOODBYE, peer, peer_qpn));
             }
         }
     }

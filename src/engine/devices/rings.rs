@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::queue_pair::{Link, QueuePair, self};
+use super::queue_pair::{Link, QueuePair};
 use super::{Action, Devices, Stage};
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn};
 use crate::nic::{self, MemoryKey, WorkRequest};
 use crate::ring::control::Event;
-use crate::ring::{CompletionOpcode, Cqe, Operation, Payload, Sge, Status};
+use crate::ring::{CompletionOpcode, Cqe, Operation, Payload, Sge, Status, Wqe};
 use crate::trace::{EventKind, FailureCause, WorkStatus};
 use crate::wire::Verb;
 
@@ -64,7 +64,7 @@ impl Devices<'_> {
                 return self.fail(index, qpn, FailureCause::MessagesUsedUp, now);
             };
             self.next_message = following;
-            let work = work_request(message, peer, &wqe);
+            let work = work_request(message, peer, wqe);
             self.actions.push_back(Action::Post { node, qpn, peer_qpn, work });
         }
         let refused = self.queue_pair(index, qpn).and_then(QueuePair::refuse_oldest);
@@ -131,7 +131,7 @@ impl Devices<'_> {
     }
 
     /// Something has happened in a NIC: completions, and what the application is to know.
-    pub(super) fn note(&mut self, node: NodeId, event: &EventKind, now: Instant) {
+    pub(in crate::engine) fn note(&mut self, node: NodeId, event: &EventKind, now: Instant) {
         let Some(qpn) = queue_pair_of(event) else { return };
         let Some(&index) = self.owners.get(&(node, qpn)) else { return };
         match *event {
@@ -225,16 +225,16 @@ impl Devices<'_> {
     }
 }
 
-fn work_request(message: MessageId, peer: NodeId, request: &queue_pair::Request) -> WorkRequest {
-    let (verb, remote) = match request.wqe.operation {
+fn work_request(message: MessageId, peer: NodeId, wqe: Wqe) -> WorkRequest {
+    let (verb, remote) = match wqe.operation {
         Operation::Send { .. } => (Verb::Send, MemoryKey { address: 0, rkey: 0 }),
         Operation::Write { remote_address: address, rkey, .. } => (Verb::Write, MemoryKey { address, rkey }),
     };
-    let source = match &request.wqe.payload {
-        Payload::Inline(octets) => nic::Source::Inline(Bytes::copy_from_slice(octets)),
-        Payload::Scatter(list) => nic::Source::Gather(pieces(list)),
+    let source = match wqe.payload {
+        Payload::Inline(octets) => nic::Source::Inline(Bytes::copy_from_slice(&octets)),
+        Payload::Scatter(list) => nic::Source::Gather(pieces(&list)),
     };
-    let (immediate, solicited) = (request.wqe.operation.immediate(), request.wqe.solicited);
+    let (immediate, solicited) = (wqe.operation.immediate(), wqe.solicited);
     WorkRequest { message, peer, verb, source, remote, immediate, solicited }
 }
 
