@@ -31,32 +31,6 @@ pub enum EventKind {
     MessageDelivered { message: MessageId, qpn: Qpn, bytes: Octets },
     /// The sending host was told: the ACK of its last PSN has arrived.
     MessageCompleted { message: MessageId, qpn: Qpn },
-    /// The sending host was told that the message was not carried out. Some of it may have arrived, or all of it.
-    MessageFailed { message: MessageId, qpn: Qpn, status: WorkStatus },
-    /// All of the message has crossed the PCIe link, but the memory for some of it was gone: it will not be delivered.
-    DeliveryFailed { message: MessageId, qpn: Qpn },
-
-    // Applications. They go by their number in the scenario.
-    /// An application opened the device of this node.
-    ApplicationOpened { application: u16 },
-    /// It has gone, or was given up.
-    ApplicationLeft { application: u16 },
-    /// The device heard a doorbell: so many work requests are new in a send queue.
-    DoorbellRung { qpn: Qpn, producer_index: u32, entries: u32 },
-    /// A receive was posted.
-    ReceivePosted { qpn: Qpn, receive: u64 },
-    /// The message that took the receive was delivered.
-    ReceiveCompleted {
-        qpn: Qpn,
-        receive: u64,
-        verb: Verb,
-        bytes: Octets,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        immediate: Option<u32>,
-        solicited: bool,
-    },
-    /// The receive ended without a message.
-    ReceiveFailed { qpn: Qpn, receive: u64, status: WorkStatus },
 
     // Packet generation.
     /// Generation will run at `runs_at`, 80 ns from now.
@@ -191,6 +165,50 @@ pub enum EventKind {
     AckMade { qpn: Qpn, psn: Psn, msn: u32 },
     /// A gap was seen and a NAK made for the PSN expected.
     NakMade { qpn: Qpn, expected: Psn, got: Psn },
+    /// An ACK or NAK retired packets; `outstanding` are left.
+    PacketsRetired { qpn: Qpn, up_to: Psn, retired: u32, outstanding: u32 },
+    /// An ACK or NAK named a PSN below the window and was ignored.
+    StaleAckIgnored { qpn: Qpn, psn: Psn },
+    /// The queue pair goes back to `to`; `packets` numbered ones are taken back.
+    Rewound { qpn: Qpn, to: Psn, packets: u32 },
+    /// The transport timer expired.
+    TransportTimerExpired { qpn: Qpn, oldest: Psn },
+    /// The transport timer was started or restarted.
+    TransportTimerStarted {
+        qpn: Qpn,
+        #[serde(rename = "expires_at_ps")]
+        expires_at: Instant,
+    },
+    /// The window is empty.
+    TransportTimerStopped { qpn: Qpn },
+
+    // Applications. They go by their number in the scenario.
+    /// An application opened the device of this node.
+    ApplicationOpened { application: u16 },
+    /// It has gone, or was given up.
+    ApplicationLeft { application: u16 },
+    /// The device heard a doorbell: so many work requests are new in a send queue.
+    DoorbellRung { qpn: Qpn, producer_index: u32, entries: u32 },
+
+    // Queue pairs of applications: receives, and what goes wrong.
+    /// The sending host was told that the message was not carried out. Some of it may have arrived, or all of it.
+    MessageFailed { message: MessageId, qpn: Qpn, status: WorkStatus },
+    /// All of the message has crossed the PCIe link, but the memory for some of it was gone: it will not be delivered.
+    DeliveryFailed { message: MessageId, qpn: Qpn },
+    /// A receive was posted.
+    ReceivePosted { qpn: Qpn, receive: u64 },
+    /// The message that took the receive was delivered.
+    ReceiveCompleted {
+        qpn: Qpn,
+        receive: u64,
+        verb: Verb,
+        bytes: Octets,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        immediate: Option<u32>,
+        solicited: bool,
+    },
+    /// The receive ended without a message.
+    ReceiveFailed { qpn: Qpn, receive: u64, status: WorkStatus },
     /// A packet needs a receive and finds none: it is to be sent again after `wait`.
     RnrNakMade {
         qpn: Qpn,
@@ -200,12 +218,6 @@ pub enum EventKind {
     },
     /// A packet was refused for good, and a NAK made that says so.
     ErrorNakMade { qpn: Qpn, psn: Psn, cause: FailureCause },
-    /// An ACK or NAK retired packets; `outstanding` are left.
-    PacketsRetired { qpn: Qpn, up_to: Psn, retired: u32, outstanding: u32 },
-    /// An ACK or NAK named a PSN below the window and was ignored.
-    StaleAckIgnored { qpn: Qpn, psn: Psn },
-    /// The queue pair goes back to `to`; `packets` numbered ones are taken back.
-    Rewound { qpn: Qpn, to: Psn, packets: u32 },
     /// An RNR NAK was obeyed: nothing is sent before `until`. It is the `attempt`-th in a row for this PSN.
     RnrWaitStarted {
         qpn: Qpn,
@@ -218,16 +230,6 @@ pub enum EventKind {
     RnrWaitEnded { qpn: Qpn, psn: Psn },
     /// The queue pair is in error: it sends nothing more, and what is posted is flushed.
     QueuePairFailed { qpn: Qpn, cause: FailureCause },
-    /// The transport timer expired.
-    TransportTimerExpired { qpn: Qpn, oldest: Psn },
-    /// The transport timer was started or restarted.
-    TransportTimerStarted {
-        qpn: Qpn,
-        #[serde(rename = "expires_at_ps")]
-        expires_at: Instant,
-    },
-    /// The window is empty.
-    TransportTimerStopped { qpn: Qpn },
 
     // Congestion.
     /// A data packet that a switch had marked with CE reached its queue pair.

@@ -27,12 +27,16 @@ use memory::Memory;
 use queue_pair::QueuePair;
 
 use super::applications::MemoryTicket;
-use crate::base::{Instant, NodeId, Qpn};
+use crate::base::{Instant, NodeId, Qpn, Span};
 use crate::nic::{self, Connection, WorkRequest};
 use crate::ring::Doorbells;
 use crate::ring::control::{Event, QueuePairRequest as Asked, Reply};
 use crate::scenario::{ApplicationPlan, Plan};
 use crate::trace::{EventKind, FailureCause};
+
+/// How long it takes until the peer of a queue pair that has gone is told. News of this kind travels out of band; this is
+/// longer than anything that is still on its way between the two, such as a last acknowledgement.
+const GOODBYE: Span = Span::from_ms(1);
 
 /// What an application's turn, or an event, makes happen. Carried out in order.
 #[derive(Debug)]

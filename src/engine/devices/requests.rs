@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::completion_queue::CompletionQueue;
 use super::queue_pair::{Link, QueuePair};
-use super::{Action, Answer, Asked, Caller, Devices, Memory, Stage, domain};
+use super::{Action, Answer, Asked, Caller, Devices, GOODBYE, Memory, Stage, domain};
 use super::super::applications::{Applications, MemoryTicket};
-use crate::base::{Instant, NodeId, Octets, Psn, Qpn, Span};
+use crate::base::{Instant, NodeId, Octets, Psn, Qpn};
 use crate::nic::{Connection, MemoryKey, Service, SharedRegion};
 use crate::ring::control::{self, Event, Reply, Request};
 use crate::ring::{Consumer, Cqe, Doorbells, Geometry, Producer, doorbell_page};
@@ -28,9 +28,6 @@ const FIRST_KEY: u32 = 0x8000_0000;
 /// Regions of applications lie here, far from those of messages, each at a page of its own.
 const FIRST_ADDRESS: u64 = 0x7f00_0000_0000_0000;
 const PAGE: u64 = 4_096;
-/// How long it takes until the peer of a queue pair that has gone is told. News of this kind travels out of band; this is
-/// longer than anything that is still on its way between the two, such as a last acknowledgement.
-const GOODBYE: Span = Span::from_ms(1);
 
 /// What was asked is refused, for this reason.
 type Refusal = String;

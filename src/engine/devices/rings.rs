@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::queue_pair::{Link, QueuePair};
-use super::{Action, Devices, Stage};
+use super::{Action, Devices, GOODBYE, Stage};
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn};
 use crate::nic::{self, MemoryKey, WorkRequest};
 use crate::ring::control::Event;
@@ -172,8 +172,12 @@ impl Devices<'_> {
                 }
             }
             EventKind::QueuePairFailed { cause, .. } => {
-                if let Some(queue_pair) = self.queue_pair(index, qpn) {
-                    queue_pair.has_failed = true;
+                let Some(queue_pair) = self.queue_pair(index, qpn) else { return };
+                queue_pair.has_failed = true;
+                // No packet tells the peer of this one.
+                if let (FailureCause::MemoryGone, Link::Up { node, qpn }) = (cause, &queue_pair.link) {
+                    let ending = (now + GOODBYE, *node, *qpn);
+                    self.endings.insert(ending);
                 }
                 self.bring(index, Event::QpFailed { qpn: qpn.get(), cause: cause.text().into() }, now);
                 self.flush(index, qpn, now);

@@ -204,7 +204,8 @@ impl Pair {
             match output {
                 Output::Event(kind) => self.tell(end, kind),
                 Output::Transmit(sent) => {
-                    let Transmission { port, packet, wire_len, transmission, frame, .. } = sent;
+                    let Transmission { port, packet, wire_len, origin, frame } = sent;
+                    let transmission = origin.map_or(0, |origin| origin.transmission);
                     let fate = match (self.loses)(end, self.frames) {
                         true => LinkFate::Dropped { rule: RuleId(0) },
                         false => LinkFate::Carried,
