@@ -64,7 +64,7 @@ pub struct SummaryInput<'a> {
 ///   [`Cause`](super::Cause). `goodput_bps` is `delivered_octets` over `active_ps`, the time with something to send;
 ///   `lowest_rate_bps` is null if its rate never moved.
 /// * `fairness` has an entry for every group of queue pairs that were active together
-///   ([`Together`](super::congestion::Together)): Jain's index of their goodputs in millionths, and the least, the
+///   (`congestion::Together`): Jain's index of their goodputs in millionths, and the least, the
 ///   greatest, and what the one is of the other.
 /// * `nodes`: peaks, pauses and marks only where there were any; `xoff_octets` and `xon_octets` where PFC is enabled,
 ///   `kmin_octets` and `kmax_octets` where a switch marks. `average_peak_octets` is the highest average that marking
