@@ -61,7 +61,8 @@ fn frames(nic: &mut Nic, node: u16, from: Instant, input: Input, capture: &mut i
         while let Some(output) = nic.poll_output() {
             if let Output::Transmit(sent) = output {
                 frames.push(sent.frame.clone());
-                let (fate, effects, transmission) = (LinkFate::Carried, Vec::new(), sent.origin.map_or(0, |origin| origin.transmission));
+                let (fate, effects, transmission) =
+                    (LinkFate::Carried, Vec::new(), sent.origin.map_or(0, |origin| origin.transmission));
                 let (port, packet, wire_len, frame) = (sent.port, sent.packet, sent.wire_len, sent.frame);
                 let kind = EventKind::FrameSent { port, packet, wire_len, transmission, fate, effects, frame };
                 capture.record(&Event { at: now, node: NodeId(node), kind }).unwrap();

@@ -23,7 +23,7 @@ pub enum ApplicationsError {
     Stopped { application: String },
     #[error("application `{application}` has not opened {device} within {seconds} s")]
     NeverCame { application: String, device: String, seconds: u64 },
-    #[error("application `{application}` has its turn, and this run serves no applications")]
+    #[error("application `{application}` is expected, and only `rocemu run` serves applications")]
     Unserved { application: String },
     #[error("{action} failed: {source}")]
     System { action: String, source: std::io::Error },

@@ -11,9 +11,12 @@ mod applications;
 mod audit;
 mod devices;
 mod injector;
+mod moment;
 mod run;
+mod turns;
 mod verdict;
 mod wires;
+mod wiring;
 
 #[cfg(test)]
 mod loss_tests;

@@ -7,63 +7,24 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::audit::{MessageAudit, registration};
-use super::devices::{Action, Answer, Devices};
+use super::devices::Devices;
 use super::injector::{Injected, Injector};
+use super::moment::Moment;
 use super::verdict::{Violation, Violations};
-use super::{Applications, ApplicationsError, ForeignFrames, Hop, Judged, Mismatch, Wires, WiresError};
-use crate::base::{Instant, MessageId, NodeId, Octets, Origin, Phase, PortId, Rng, RuleId};
+use super::wiring::{Cable, cables, connection, directions, series};
+use super::{Applications, ApplicationsError, ForeignFrames, Judged, Mismatch, Wires, WiresError};
+use crate::base::{Instant, MessageId, NodeId, Octets, Origin, Phase, PortId, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
-use crate::nic::{self, Connection, Holdings, Input, Nic, Piece, Receive, Service, Source, WorkRequest, headline};
+use crate::nic::{self, Holdings, Input, Nic, Piece, Receive, Source, WorkRequest, headline};
+use crate::scenario::Plan;
 use crate::scenario::expect::Judge;
-use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
 use crate::switch::{self, Switch};
 use crate::trace::{Account, Counters, Event, EventKind, Headline, Imbalance, Ledger, Sink};
 use crate::wire::{self, IcrcCheck, Packet, Verb};
-use crate::workload::{Due, Series, Workload};
+use crate::workload::{Due, Workload};
 
 /// How many inputs are handled between two looks at the outside.
 const INPUTS_PER_LOOK: u32 = 4_096;
-
-/// When something happens among all nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Moment {
-    at: Instant,
-    phase: Phase,
-    node: NodeId,
-    unit: u16,
-}
-
-impl Moment {
-    const ENDING: u16 = u16::MAX;
-
-    /// An application's turn: behind the posts of its node, in the order of the scenario.
-    fn turn(at: Instant, node: NodeId, application: usize) -> Self {
-        Self { at, phase: Phase::Post, node, unit: 1 + application as u16 }
-    }
-
-    /// Whose turn it is.
-    fn application(self) -> Option<usize> {
-        let is_turn = self.phase == Phase::Post && self.unit != Self::ENDING;
-        usize::from(self.unit).checked_sub(1).filter(|_| is_turn)
-    }
-
-    /// A queue pair is told that its peer has gone: behind all turns.
-    fn ending(at: Instant, node: NodeId) -> Self {
-        Self { at, phase: Phase::Post, node, unit: Self::ENDING }
-    }
-
-    fn is_ending(self) -> bool {
-        self.phase == Phase::Post && self.unit == Self::ENDING
-    }
-}
-
-/// Where the frames of a port go.
-#[derive(Clone, Copy, Debug)]
-struct Cable {
-    hop: Hop,
-    peer: NodeId,
-    peer_port: PortId,
-}
 
 /// A frame on its way to a port.
 #[derive(Debug)]
@@ -79,9 +40,9 @@ type Flight = BTreeMap<(Instant, NodeId, PortId, u64), Arrival>;
 /// Joins the nodes of a plan over wires.
 #[derive(Debug)]
 pub struct Engine<'a> {
-    plan: &'a Plan,
+    pub(super) plan: &'a Plan,
     wires: &'a mut dyn Wires,
-    nics: Vec<Nic>,
+    pub(super) nics: Vec<Nic>,
     /// Their node ids follow the NICs'.
     switches: Vec<Switch>,
     /// By node, then port.
@@ -90,20 +51,20 @@ pub struct Engine<'a> {
     directions: Vec<link::Direction>,
     injector: Injector<'a>,
     workload: Workload,
-    devices: Devices<'a>,
-    applications: Option<&'a mut dyn Applications>,
+    pub(super) devices: Devices<'a>,
+    pub(super) applications: Option<&'a mut dyn Applications>,
     flight: Flight,
     flights: u64,
     /// Every node's next wake.
     wakes: BTreeSet<Moment>,
     /// The same by node, to take it back.
     wake_of: Vec<Option<Moment>>,
-    audit: MessageAudit,
+    pub(super) audit: MessageAudit,
     counters: Counters,
     ledger: Ledger,
     violations: Violations,
     judge: Judge<'a>,
-    now: Instant,
+    pub(super) now: Instant,
     progress: Progress,
 }
 
@@ -294,70 +255,6 @@ impl<'a> Engine<'a> {
         self.act(sink)
     }
 
-    /// An application has its turn: until it waits or goes, nothing else happens.
-    fn turn(&mut self, index: usize, sink: &mut dyn Sink) -> Result<(), RunError> {
-        let Some(applications) = self.applications.take() else {
-            return Err(ApplicationsError::Unserved { application: self.plan.applications[index].name.clone() }.into());
-        };
-        let done = self.converse(index, applications, sink);
-        self.applications = Some(applications);
-        done
-    }
-
-    fn converse(
-        &mut self,
-        index: usize,
-        applications: &mut dyn Applications,
-        sink: &mut dyn Sink,
-    ) -> Result<(), RunError> {
-        if let Some(woken) = self.devices.begin_turn(index, self.now) {
-            applications.reply(index, &woken, None)?;
-        }
-        while let Some(request) = applications.request(index)? {
-            let answer = self.devices.answer(index, request, self.now, applications);
-            self.act(sink)?;
-            let Some(Answer { reply, memory }) = answer else { return Ok(()) };
-            applications.reply(index, &reply, memory)?;
-        }
-        self.devices.leave(index, self.now);
-        self.act(sink)
-    }
-
-    /// Does what applications want done, and what follows from it.
-    fn act(&mut self, sink: &mut dyn Sink) -> Result<(), RunError> {
-        while let Some(action) = self.devices.next_action() {
-            let (node, input) = match action {
-                Action::Connect { node, connection } => {
-                    self.nics[node.index()].connect(connection);
-                    continue;
-                }
-                Action::Register { node, region } => {
-                    let registered = self.nics[node.index()].memory_mut().register_shared(region);
-                    registered.expect("a region has memory and a key of its own");
-                    continue;
-                }
-                Action::Deregister { node, rkey } => {
-                    self.nics[node.index()].memory_mut().deregister(rkey);
-                    continue;
-                }
-                Action::Tell { node, event } => {
-                    self.tell(node, event, sink)?;
-                    continue;
-                }
-                Action::Post { node, qpn, peer_qpn, work } => {
-                    self.audit.posted_by_application(work.message, node, work.peer);
-                    self.nics[work.peer.index()].announce(peer_qpn, work.message);
-                    (node, Input::Post { qpn, work })
-                }
-                Action::PostReceive { node, qpn, receive } => (node, Input::PostReceive { qpn, receive }),
-                Action::Fail { node, qpn, cause } => (node, Input::FailQueuePair { qpn, cause }),
-            };
-            self.handle(node, input, sink)?;
-            self.note_wake(node);
-        }
-        Ok(())
-    }
-
     fn step_nic(&mut self, moment: Moment, frame: Option<Arrival>, sink: &mut dyn Sink) -> Result<(), RunError> {
         let node = moment.node;
         let input = match (moment.phase, frame) {
@@ -371,7 +268,7 @@ impl<'a> Engine<'a> {
         self.handle(node, input, sink)
     }
 
-    fn handle(&mut self, node: NodeId, input: Input, sink: &mut dyn Sink) -> Result<(), RunError> {
+    pub(super) fn handle(&mut self, node: NodeId, input: Input, sink: &mut dyn Sink) -> Result<(), RunError> {
         self.nics[node.index()].handle_input(self.now, input);
         while let Some(output) = self.nics[node.index()].poll_output() {
             match output {
@@ -436,7 +333,7 @@ impl<'a> Engine<'a> {
         Ok(Some(Arrival { frame: arrived, wire_len, origin: None }))
     }
 
-    fn note_wake(&mut self, node: NodeId) {
+    pub(super) fn note_wake(&mut self, node: NodeId) {
         let wake = match node.index().checked_sub(self.nics.len()) {
             None => self.nics[node.index()].next_wake(),
             Some(index) => self.switches[index].next_wake(),
@@ -498,7 +395,7 @@ impl<'a> Engine<'a> {
         self.tell(node, EventKind::FrameSent { port, packet, wire_len, transmission, fate, effects, frame }, sink)
     }
 
-    fn tell(&mut self, node: NodeId, kind: EventKind, sink: &mut dyn Sink) -> Result<(), RunError> {
+    pub(super) fn tell(&mut self, node: NodeId, kind: EventKind, sink: &mut dyn Sink) -> Result<(), RunError> {
         let event = Event { at: self.now, node, kind };
         self.counters.record(&event)?;
         self.ledger.record(&event)?;
@@ -593,58 +490,4 @@ impl Engine<'_> {
         }
         reports
     }
-}
-
-/// One end's view of a connection.
-fn connection(plan: &Plan, queue_pair: &QueuePairPlan, end: usize) -> Connection {
-    let (own, peer) = (queue_pair.ends[end], queue_pair.ends[1 - end]);
-    Connection {
-        qpn: own.qpn,
-        peer_qpn: peer.qpn,
-        peer_address: plan.nics[peer.node.index()].address,
-        initial_psn: own.initial_psn,
-        peer_initial_psn: peer.initial_psn,
-        data_class: own.data_class,
-        control_class: own.control_class,
-        service: Service::Scripted,
-    }
-}
-
-fn series(plan: &Plan, post: &PostPlan) -> Series {
-    let node = plan.queue_pairs[post.queue_pair].ends[post.from_end].node;
-    Series { node, first_at: post.at, every: post.every, count: post.count }
-}
-
-/// Where the frames of every port go, by node and port.
-fn cables(plan: &Plan) -> Vec<Vec<Cable>> {
-    let mut cables: Vec<Vec<(PortId, Cable)>> = vec![Vec::new(); plan.node_count()];
-    for (link_index, link) in (0..).zip(&plan.links) {
-        for from_end in 0..2 {
-            let (own, peer) = (link.ends[from_end], link.ends[1 - from_end]);
-            let hop = Hop::new(link_index, from_end as u32);
-            let cable = Cable { hop, peer: peer.node, peer_port: peer.port };
-            cables[own.node.index()].push((own.port, cable));
-        }
-    }
-    cables
-        .into_iter()
-        .map(|mut ports| {
-            ports.sort_by_key(|(port, _)| *port);
-            ports.into_iter().map(|(_, cable)| cable).collect()
-        })
-        .collect()
-}
-
-/// Every direction of every link, by hop, with the rules on it.
-fn directions(plan: &Plan) -> Vec<link::Direction> {
-    let ends = plan.links.iter().flat_map(|link| link.ends);
-    let mut directions: Vec<_> = ends.map(|end| link::Direction::new(end.delay)).collect();
-    for (id, fault) in (0..).zip(&plan.faults) {
-        if let FaultKind::Rule(rule) = &fault.kind {
-            let hop = Hop::new(fault.link as u32, fault.from_end as u32);
-            let rng = Rng::named(plan.seed, &format!("fault/{}", fault.name));
-            directions[hop.index()].arm(RuleId(id), rule.clone(), rng);
-        }
-    }
-    directions
 }

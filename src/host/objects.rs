@@ -265,7 +265,8 @@ impl QueuePair {
         loop {
             let is_ours = |event: &Event| matches!(event, Event::Connected { qpn, .. } if *qpn == self.qpn);
             if let Some(at) = session.events.iter().position(is_ours)
-                && let Some(Event::Connected { peer: node, peer_qpn: qpn, private_data, .. }) = session.events.remove(at)
+                && let Some(Event::Connected { peer: node, peer_qpn: qpn, private_data, .. }) =
+                    session.events.remove(at)
             {
                 return Ok(Peer { node, qpn, private_data });
             }

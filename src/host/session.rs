@@ -60,8 +60,7 @@ impl Session {
         let failed = |source| Error::System { action: format!("opening {}", path.display()), source };
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None).map_err(failed)?;
         socket.connect(&SockAddr::unix(path).map_err(failed)?).map_err(failed)?;
-        let mut session =
-            Self { socket, doorbells: None, node: String::new(), now_ps: 0, events: VecDeque::new() };
+        let mut session = Self { socket, doorbells: None, node: String::new(), now_ps: 0, events: VecDeque::new() };
         let open = Request::Open { version: control::VERSION, application: application.to_owned() };
         match session.call(&open)? {
             (Reply::Opened { node, now_ps, .. }, Some(page)) => {
@@ -119,7 +118,7 @@ impl Session {
             match rung {
                 // The page is as full as it can be: the NIC hears it now.
                 Err(RingError::Full) if !has_asked => {
-                    self.call(&Request::Hear)?;
+                    self.call(&Request::Hear {})?;
                     has_asked = true;
                 }
                 rung => return Ok(rung?),

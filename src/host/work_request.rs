@@ -28,7 +28,8 @@ impl WorkRequest {
     pub fn gather(mut self, elements: &[Sge]) -> Result<Self, EntryError> {
         let have = elements.len();
         let list = ScatterList::try_from(elements);
-        self.0.payload = Payload::Scatter(list.map_err(|_| EntryError::ScatterCount { have, max: ScatterList::new().capacity() })?);
+        self.0.payload =
+            Payload::Scatter(list.map_err(|_| EntryError::ScatterCount { have, max: ScatterList::new().capacity() })?);
         Ok(self)
     }
 

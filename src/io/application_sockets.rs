@@ -86,12 +86,7 @@ impl ApplicationSockets {
     /// listens to any more is taken away first. Once `stop` is set, whoever waits for an application gives up.
     ///
     /// * Errors: the directory or a socket cannot be made; somebody listens there already.
-    pub fn open(
-        dir: &Path,
-        plan: &Plan,
-        limits: Limits,
-        stop: Arc<AtomicBool>,
-    ) -> Result<Self, ApplicationsError> {
+    pub fn open(dir: &Path, plan: &Plan, limits: Limits, stop: Arc<AtomicBool>) -> Result<Self, ApplicationsError> {
         let mut sockets = Self {
             applications: Vec::new(),
             devices: Vec::new(),
@@ -120,11 +115,7 @@ impl ApplicationSockets {
                 }
             };
             sockets.devices[device].expected += 1;
-            sockets.applications.push(Application {
-                name: application.name.clone(),
-                device,
-                state: State::Expected,
-            });
+            sockets.applications.push(Application { name: application.name.clone(), device, state: State::Expected });
         }
         Ok(sockets)
     }
@@ -241,7 +232,11 @@ impl Applications for ApplicationSockets {
                     return Ok(Some(request));
                 }
                 Ok(None) if began.elapsed() > self.limits.turn => {
-                    tracing::warn!("application `{}` has had its turn for {:?}: given up", application.name, self.limits.turn);
+                    tracing::warn!(
+                        "application `{}` has had its turn for {:?}: given up",
+                        application.name,
+                        self.limits.turn
+                    );
                     return Ok(None);
                 }
                 Ok(None) => {
@@ -257,12 +252,7 @@ impl Applications for ApplicationSockets {
         }
     }
 
-    fn reply(
-        &mut self,
-        index: usize,
-        reply: &Reply,
-        memory: Option<MemoryTicket>,
-    ) -> Result<(), ApplicationsError> {
+    fn reply(&mut self, index: usize, reply: &Reply, memory: Option<MemoryTicket>) -> Result<(), ApplicationsError> {
         let file = memory.and_then(|ticket| self.memories.remove(&ticket));
         let State::Here(socket, began) = &mut self.applications[index].state else { return Ok(()) };
         if matches!(reply, Reply::Woken { .. }) {
@@ -336,7 +326,9 @@ fn receive(mut socket: &Socket) -> Result<Option<Request>, Heard> {
     let mut octets = [0; MESSAGE_MAX + 1];
     match io::Read::read(&mut socket, &mut octets) {
         Ok(0) => Err(Heard::Gone),
-        Ok(length) if length > MESSAGE_MAX => Err(Heard::Nonsense(format!("a request has at most {MESSAGE_MAX} octets"))),
+        Ok(length) if length > MESSAGE_MAX => {
+            Err(Heard::Nonsense(format!("a request has at most {MESSAGE_MAX} octets")))
+        }
         Ok(length) => serde_json::from_slice(&octets[..length])
             .map(Some)
             .map_err(|error| Heard::Nonsense(format!("this is no request: {error}"))),
@@ -375,7 +367,10 @@ fn system(action: &str, source: io::Error) -> ApplicationsError {
     ApplicationsError::System { action: action.to_owned(), source }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long an application is waited for is real time; no result depends on it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long an application is waited for is real time; no result depends on it"
+)]
 fn now() -> Instant {
     Instant::now()
 }

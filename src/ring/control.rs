@@ -41,25 +41,46 @@ pub const SERVICE_MAX: usize = 64;
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// The first one, and only the first. `application` is its name in the scenario.
-    Open { version: u32, application: String },
+    Open {
+        version: u32,
+        application: String,
+    },
     /// A completion queue for `entries` CQEs, at least.
-    CreateCq { entries: u32 },
+    CreateCq {
+        entries: u32,
+    },
     CreateQp(QueuePairRequest),
     /// So many octets of memory, filled with zeros, which the NIC may read and write.
-    RegMr { octets: u64, remote_write: bool },
+    RegMr {
+        octets: u64,
+        remote_write: bool,
+    },
     /// Connects to the queue pair, of whichever application and NIC, that asks for the same `service`. Both are told of the
     /// other with [`Event::Connected`]; what was posted until then waits.
-    Connect { qpn: u32, service: String, private_data: Vec<u8> },
+    Connect {
+        qpn: u32,
+        service: String,
+        private_data: Vec<u8>,
+    },
     /// What is posted is flushed, and the peer sees the end of its queue pair, 1 ms later.
-    DestroyQp { qpn: u32 },
-    DeregMr { lkey: u32 },
+    DestroyQp {
+        qpn: u32,
+    },
+    DeregMr {
+        lkey: u32,
+    },
     /// Only one that no queue pair uses.
-    DestroyCq { cq: u32 },
+    DestroyCq {
+        cq: u32,
+    },
     /// The doorbells rung so far are heard now.
-    Hear,
+    Hear {},
     /// Ends the turn until one of the completion queues holds a CQE (at once if one does already), or something is to be
     /// told, or emulated time is `until_ps`.
-    Wait { cqs: Vec<u32>, until_ps: Option<u64> },
+    Wait {
+        cqs: Vec<u32>,
+        until_ps: Option<u64>,
+    },
 }
 
 /// A reliable connected queue pair, to be.
@@ -87,17 +108,35 @@ pub struct QueuePairRequest {
 #[serde(tag = "reply", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reply {
     /// With the doorbell page. `node` is the NIC's name in the scenario.
-    Opened { node: String, now_ps: u64, mss_octets: u32 },
+    Opened {
+        node: String,
+        now_ps: u64,
+        mss_octets: u32,
+    },
     /// With the completion queue.
-    CqCreated { cq: u32 },
+    CqCreated {
+        cq: u32,
+    },
     /// With one memory that holds the send queue and, from `receive_offset` octets on, the receive queue.
-    QpCreated { qpn: u32, receive_offset: u64 },
+    QpCreated {
+        qpn: u32,
+        receive_offset: u64,
+    },
     /// With the memory. `address` is where the NIC knows it: what goes into scatter lists and to peers.
-    MrRegistered { lkey: u32, rkey: u32, address: u64 },
+    MrRegistered {
+        lkey: u32,
+        rkey: u32,
+        address: u64,
+    },
     Done,
-    Woken { now_ps: u64, events: Vec<Event> },
+    Woken {
+        now_ps: u64,
+        events: Vec<Event>,
+    },
     /// Nothing was done. What is the matter, in words.
-    Refused { reason: String },
+    Refused {
+        reason: String,
+    },
 }
 
 /// What an application is told without having asked, when it is woken.
@@ -129,7 +168,7 @@ mod tests {
         let text = r#"{"request":"wait","cqs":[0,1],"until_ps":null}"#;
         assert_eq!(serde_json::to_string(&wait).unwrap(), text);
         assert_eq!(serde_json::from_str::<Request>(text).unwrap(), wait);
-        assert_eq!(serde_json::from_str::<Request>(r#"{"request":"hear"}"#).unwrap(), Request::Hear);
+        assert_eq!(serde_json::from_str::<Request>(r#"{"request":"hear"}"#).unwrap(), Request::Hear {});
         assert!(serde_json::from_str::<Request>(r#"{"request":"hear","more":1}"#).is_err());
     }
 }

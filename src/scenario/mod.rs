@@ -54,7 +54,8 @@ use traffic::Traffic;
 pub use attributes::{Attribute, attributes};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use plan::{
-    ApplicationPlan, FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan, Records, SwitchPlan,
+    ApplicationPlan, FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan,
+    Records, SwitchPlan,
 };
 
 /// Larger files are refused before they are read.

@@ -1,6 +1,8 @@
 //! Counters per node, derived from events and from nothing else.
 
-use super::{DropReason, Event, EventKind, FailureCause, PacketKind, PcieDirection, Sink, UntilEnd, Verdict, WorkStatus};
+use super::{
+    DropReason, Event, EventKind, FailureCause, PacketKind, PcieDirection, Sink, UntilEnd, Verdict, WorkStatus,
+};
 use crate::base::{Instant, NodeId, Octets};
 use crate::wire::WireError;
 

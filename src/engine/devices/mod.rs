@@ -236,4 +236,3 @@ impl Application {
 fn domain(index: usize) -> nic::Domain {
     nic::Domain(index as u32 + 1)
 }
-

@@ -42,7 +42,10 @@ pub(super) enum Link {
     None,
     /// Waiting for another one under this name.
     Calling(String),
-    Up { node: NodeId, qpn: Qpn },
+    Up {
+        node: NodeId,
+        qpn: Qpn,
+    },
 }
 
 /// An entry of the send queue that the NIC has.

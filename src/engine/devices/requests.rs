@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::super::applications::{Applications, MemoryTicket};
 use super::completion_queue::CompletionQueue;
 use super::queue_pair::{Link, QueuePair};
 use super::{Action, Answer, Asked, Caller, Devices, GOODBYE, Memory, Stage, domain};
-use super::super::applications::{Applications, MemoryTicket};
 use crate::base::{Instant, NodeId, Octets, Psn, Qpn};
 use crate::nic::{Connection, MemoryKey, Service, SharedRegion};
 use crate::ring::control::{self, Event, Reply, Request};
@@ -61,7 +61,7 @@ impl Devices<'_> {
             Request::DestroyQp { qpn } => self.destroy_qp(index, qpn, now).map(|()| done()),
             Request::DeregMr { lkey } => self.dereg_mr(index, lkey).map(|()| done()),
             Request::DestroyCq { cq } => self.destroy_cq(index, cq).map(|()| done()),
-            Request::Hear | Request::Wait { .. } => Ok(done()),
+            Request::Hear {} | Request::Wait { .. } => Ok(done()),
         };
         Some(answer.unwrap_or_else(refused))
     }
@@ -110,7 +110,10 @@ impl Devices<'_> {
         self.actions.push_back(Action::Tell { node, event });
         let nic = &self.plan.nics[node.index()];
         let mss_octets = nic.config.mss.get() as u32;
-        Ok(Answer { reply: Reply::Opened { node: nic.name.clone(), now_ps: now.ps(), mss_octets }, memory: Some(ticket) })
+        Ok(Answer {
+            reply: Reply::Opened { node: nic.name.clone(), now_ps: now.ps(), mss_octets },
+            memory: Some(ticket),
+        })
     }
 
     fn create_cq(&mut self, index: usize, entries: u32, outside: &mut dyn Applications) -> Result<Answer, Refusal> {

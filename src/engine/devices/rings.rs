@@ -136,7 +136,9 @@ impl Devices<'_> {
         let Some(&index) = self.owners.get(&(node, qpn)) else { return };
         match *event {
             EventKind::MessageCompleted { message, .. } => self.end_message(index, qpn, message, Status::Success, now),
-            EventKind::MessageFailed { message, status, .. } => self.end_message(index, qpn, message, said_in_cqe(status), now),
+            EventKind::MessageFailed { message, status, .. } => {
+                self.end_message(index, qpn, message, said_in_cqe(status), now)
+            }
             EventKind::ReceiveCompleted { verb, bytes, immediate, solicited, .. } => {
                 let opcode = match verb {
                     Verb::Send => CompletionOpcode::Receive,

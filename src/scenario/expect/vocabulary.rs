@@ -8,6 +8,8 @@ const QUEUE: [&str; 2] = ["queue", "queue_class"];
 pub(super) fn fields(event: &str) -> Vec<&'static str> {
     let (own, shared): (&[&'static str], &[&[&'static str]]) = match event {
         "message_posted" => (&["message", "peer", "qpn", "verb", "bytes"], &[]),
+        "application_opened" | "application_left" => (&["application"], &[]),
+        "doorbell_rung" => (&["qpn", "producer_index", "entries"], &[]),
         "message_started" => (&["message", "qpn", "first_psn", "packets"], &[]),
         "message_delivered" => (&["message", "qpn", "bytes"], &[]),
         "message_completed" => (&["message", "qpn"], &[]),
