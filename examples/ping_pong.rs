@@ -1,9 +1,7 @@
 //! Two processes exchange SENDs and WRITEs through two NICs.
 //!
 //! ```console
-//! $ rocemu run examples/ping-pong.toml &
-//! $ ping_pong out/ping-pong/b.sock server &
-//! $ ping_pong out/ping-pong/a.sock client
+//! $ rocemu run examples/ping-pong.toml --exec client=ping_pong --exec server=ping_pong
 //! ```
 //!
 //! The client SENDs a ball; the server WRITEs it back into the client's memory, with the number of the round as immediate
@@ -20,11 +18,12 @@ const ROUNDS: u32 = 10;
 const BALL: u64 = 4_096;
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let played = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [socket, "client"] => Player::sit_down(socket, "client").and_then(Player::serve_balls),
-        [socket, "server"] => Player::sit_down(socket, "server").and_then(Player::return_balls),
-        _ => Err("usage: ping_pong SOCKET client|server".into()),
+    // As `rocemu run --exec` sets them.
+    let [socket, name] = ["ROCEMU_SOCKET", "ROCEMU_APPLICATION"].map(|key| std::env::var(key).unwrap_or_default());
+    let played = match name.as_str() {
+        "client" => Player::sit_down(&socket, &name).and_then(Player::serve_balls),
+        "server" => Player::sit_down(&socket, &name).and_then(Player::return_balls),
+        _ => Err("set ROCEMU_SOCKET to the socket of a NIC, and ROCEMU_APPLICATION to client or server".into()),
     };
     match played {
         Ok(()) => ExitCode::SUCCESS,

@@ -52,7 +52,12 @@ impl Nics {
 
     fn application(&self, node: &str, role: &str) -> Command {
         let mut command = Command::new(ping_pong());
-        command.arg(self.socket(node)).arg(role).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env("ROCEMU_SOCKET", self.socket(node))
+            .env("ROCEMU_APPLICATION", role)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
 
@@ -122,7 +127,8 @@ fn they_can_live_in_namespaces_of_their_own() {
     let mut nics = Nics::start(&[]);
     let players = [("b", "server"), ("a", "client")].map(|(node, role)| {
         let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--net"]).arg(ping_pong()).arg(nics.socket(node)).arg(role);
+        command.args(["--user", "--map-root-user", "--net"]).arg(ping_pong());
+        command.env("ROCEMU_SOCKET", nics.socket(node)).env("ROCEMU_APPLICATION", role);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     });
     players.map(|child| child.wait_with_output().unwrap()).iter().for_each(assert_success);
@@ -164,7 +170,8 @@ fn applications_survive_the_end_of_their_nics_and_nothing_stands_in_the_way_of_t
         nics.kill(Signal::SIGKILL);
         for player in players {
             let (status, said) = end(player);
-            let is_told = ["the device is gone", "opening", "nothing is under way"].iter().any(|word| said.contains(word));
+            let is_told =
+                ["the device is gone", "opening", "nothing is under way"].iter().any(|word| said.contains(word));
             assert!(status.success() || is_told, "{said}");
         }
         let mut nics = nics;
@@ -221,4 +228,26 @@ fn two_runs_do_not_share_a_socket() {
     assert_eq!(second.status.code(), Some(3), "{}", text(&second.stderr));
     nics.play().map(|child| child.wait_with_output().unwrap()).iter().for_each(assert_success);
     assert_success(&nics.end());
+}
+
+#[test]
+fn one_command_starts_the_processes_too() {
+    let dir = scratch();
+    fs::write(dir.path().join("ping-pong.toml"), SCENARIO).unwrap();
+    let run = |commands: [&str; 2]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["run", "ping-pong.toml", "--wires", "memory"]).current_dir(dir.path());
+        for (name, program) in ["client", "server"].into_iter().zip(commands) {
+            command.arg("--exec").arg(format!("{name}={program}"));
+        }
+        command.output().unwrap()
+    };
+    let program = ping_pong().display().to_string();
+    let output = run([&program, &program]);
+    assert_success(&output);
+    assert!(text(&output.stdout).contains("round 9: back after 806426 ps"), "{}", text(&output.stdout));
+    // One that ends badly fails the run; here its peer gives up as well.
+    let output = run([&format!("timeout 0.01 sleep 5; {program} | head -n 1; exit 7"), &program]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("application client ended with exit status: 7"), "{}", text(&output.stdout));
 }

@@ -3,6 +3,7 @@
 //! Results go to standard output, everything about the run to standard error. Exit codes are the contract of
 //! [`Status`]. Nothing is decided here that the library does not decide: a run from Rust gives the same verdict.
 
+mod applications;
 mod check;
 mod doctor;
 mod failure;

@@ -5,13 +5,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::applications::{self, Processes};
 use super::outputs::{self, Output, Outputs};
 use super::progress::{Display, Shared};
 use super::signals::Signals;
 use super::{Failure, Status, WiresKind, read_plan, say};
 use crate::base::{NodeId, PortId, Span};
 use crate::engine::{Engine, ForeignFrames, MemoryWires, Outcome, RunError, Shortcoming, Wires};
-use crate::io::{ApplicationSockets, Limits, VethWires};
+use crate::io::{ApplicationSockets, VethWires};
 use crate::netns;
 use crate::record::{
     self, Attribution, Capture, CaptureMode, Congestion, EventLog, Ladder, MessageTable, Peaks, Pressure, QueueTable,
@@ -71,12 +72,8 @@ pub struct Arguments {
     /// Frames dropped at a full pool do not fail the run, though their class has PFC.
     #[arg(long)]
     allow_lossless_drops: bool,
-    /// Where the sockets for applications are made; the output directory unless given.
-    #[arg(long, value_name = "DIR")]
-    sockets: Option<PathBuf>,
-    /// How long, in seconds of real time, to wait until an application comes, and for each of its turns.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    patience: u64,
+    #[command(flatten)]
+    applications: applications::Arguments,
     /// Print no summary; only errors.
     #[arg(short, long)]
     quiet: bool,
@@ -116,9 +113,12 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
     let start = now();
     let shared = Shared::default();
-    let mut applications = open_applications(arguments, &plan, &dir, &shared)?;
-    let outcome = run_watched(&plan, wires.as_mut(), applications.as_mut(), &mut records, &shared, signals)?;
-    drop(applications);
+    let applications = applications::open(&arguments.applications, &plan, &dir, shared.stop_flag())?;
+    let (mut sockets, processes) = applications.unzip();
+    let outcome = run_watched(&plan, wires.as_mut(), sockets.as_mut(), &mut records, &shared, signals)?;
+    // Whoever is still there sees the end of its device.
+    drop(sockets);
+    let bad_ends = processes.map(Processes::finish).unwrap_or_default();
     let wall = start.elapsed();
     drop(wires);
 
@@ -131,7 +131,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         outcome.violations.lines(&names).iter().for_each(|line| eprintln!("{line} (allowed)"));
     }
     let foreign = foreign_frames(&outcome.foreign, arguments.allow_foreign);
-    let reasons: Vec<_> = shortcomings.iter().map(Shortcoming::to_string).chain(foreign.clone()).collect();
+    let reasons: Vec<_> =
+        shortcomings.iter().map(Shortcoming::to_string).chain(bad_ends).chain(foreign.clone()).collect();
     let verdict = if reasons.is_empty() { record::Outcome::AllWell } else { record::Outcome::Failed(reasons) };
     records.close(&plan, &names, &outcome, &verdict, &mut outputs, (!arguments.quiet).then_some(wall))?;
     let dir = outputs.dir().display().to_string();
@@ -181,27 +182,6 @@ fn open_wires(arguments: &Arguments, plan: &Plan) -> Result<Box<dyn Wires>, Fail
         eprintln!("namespace {}", name.file_name().unwrap_or(name.as_os_str()).display());
     }
     Ok(Box::new(wires))
-}
-
-/// The sockets of a scenario with applications; says who may come where.
-fn open_applications(
-    arguments: &Arguments,
-    plan: &Plan,
-    dir: &Path,
-    shared: &Shared,
-) -> Result<Option<ApplicationSockets>, Failure> {
-    if plan.applications.is_empty() {
-        return Ok(None);
-    }
-    let patience = Duration::from_secs(arguments.patience);
-    let limits = Limits { come: patience, turn: patience };
-    let dir = arguments.sockets.as_deref().unwrap_or(dir);
-    let sockets = ApplicationSockets::open(dir, plan, limits, shared.stop_flag());
-    let sockets = sockets.map_err(|error| Failure::environment(error.to_string()))?;
-    for (application, socket) in sockets.invitations() {
-        eprintln!("waiting for application {application} at {}", socket.display());
-    }
-    Ok(Some(sockets))
 }
 
 /// Runs, while another thread shows the progress and listens to signals.
