@@ -16,7 +16,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug, clap::Args)]
-pub struct Arguments {
+pub struct Options {
     /// Where the sockets for applications are made; the output directory unless given.
     #[arg(long, value_name = "DIR")]
     sockets: Option<std::path::PathBuf>,
@@ -35,25 +35,25 @@ fn parse_exec(text: &str) -> Result<(String, String), String> {
 
 /// Opens the sockets of a scenario with applications, starts what is to be started, and says who may come where.
 pub fn open(
-    arguments: &Arguments,
+    options: &Options,
     plan: &Plan,
     out: &Path,
     stop: Arc<AtomicBool>,
 ) -> Result<Option<(ApplicationSockets, Processes)>, Failure> {
     let known = |name: &String| plan.applications.iter().any(|application| application.name == *name);
-    if let Some((name, _)) = arguments.exec.iter().find(|(name, _)| !known(name)) {
+    if let Some((name, _)) = options.exec.iter().find(|(name, _)| !known(name)) {
         return Err(Failure::input(format!("--exec: the scenario has no application `{name}`")));
     }
     if plan.applications.is_empty() {
         return Ok(None);
     }
-    let patience = Duration::from_secs(arguments.patience);
-    let dir = arguments.sockets.as_deref().unwrap_or(out);
+    let patience = Duration::from_secs(options.patience);
+    let dir = options.sockets.as_deref().unwrap_or(out);
     let sockets = ApplicationSockets::open(dir, plan, Limits { come: patience, turn: patience }, stop);
     let sockets = sockets.map_err(|error| Failure::environment(error.to_string()))?;
     let mut processes = Processes::default();
     for (name, socket) in sockets.invitations() {
-        match arguments.exec.iter().find(|(application, _)| application == name) {
+        match options.exec.iter().find(|(application, _)| application == name) {
             Some((_, command)) => processes.start(name, command, socket)?,
             None => eprintln!("waiting for application {name} at {}", socket.display()),
         }

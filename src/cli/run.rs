@@ -73,7 +73,7 @@ pub struct Arguments {
     #[arg(long)]
     allow_lossless_drops: bool,
     #[command(flatten)]
-    applications: applications::Arguments,
+    applications: applications::Options,
     /// Print no summary; only errors.
     #[arg(short, long)]
     quiet: bool,
