@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::base::{Class, Instant, NodeId, PortId, Psn, Qpn, Rate, Span};
+use crate::base::{Class, Instant, MessageId, NodeId, PortId, Psn, Qpn, Rate, Span};
 use crate::trace::{Event, EventKind, Names, Queue, Sink};
 
 /// What a queue pair's next packet waits for. At each instant the first that applies, in this order.
@@ -26,6 +26,11 @@ pub enum Cause {
     /// A packet of it is queued, its class may send, and the line carries a packet of others. The contract's eight
     /// causes have no word for a fair share of a line; counted as sending, it would let shares add up to more than one.
     LineBusy,
+    /// Nothing of it is queued, and an RNR NAK asked for time: its peer has no receive posted.
+    RnrWait,
+    /// Nothing of it is queued, and the work queue element of its message is not in the NIC: the doorbell is on its way, or
+    /// the WQE's fetch is, or was not asked for yet. Only where doorbells are modelled.
+    WqeFetch,
     /// Nothing of it is queued or being fetched, and its next segment is not taken because generation was stopped by a
     /// full egress pool, its own or another's, or starts again after that (80 ns).
     EgressPool,
@@ -39,12 +44,14 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Sending,
         Self::Timeout,
         Self::Pause,
         Self::AllowedRate,
         Self::LineBusy,
+        Self::RnrWait,
+        Self::WqeFetch,
         Self::EgressPool,
         Self::PcieRead,
         Self::Acknowledgement,
@@ -60,6 +67,8 @@ impl Cause {
             Self::Pause => "pfc_pause",
             Self::AllowedRate => "allowed_rate",
             Self::LineBusy => "line_busy",
+            Self::RnrWait => "rnr_wait",
+            Self::WqeFetch => "wqe_fetch",
             Self::EgressPool => "egress_pool",
             Self::PcieRead => "pcie_read",
             Self::Acknowledgement => "waiting_for_ack",
@@ -74,6 +83,8 @@ impl Cause {
             Self::Pause => "PFC pause",
             Self::AllowedRate => "allowed rate",
             Self::LineBusy => "line busy with others",
+            Self::RnrWait => "RNR wait",
+            Self::WqeFetch => "WQE fetch",
             Self::EgressPool => "egress pool",
             Self::PcieRead => "PCIe read",
             Self::Acknowledgement => "waiting for ACK",
@@ -170,6 +181,10 @@ struct QueuePair {
     /// Messages posted and not completed.
     open: u32,
     message: Message,
+    /// An RNR NAK's time is not over.
+    is_not_ready: bool,
+    /// The message in progress goes on when its WQE is here again.
+    lacks_wqe: bool,
     /// Its data packets in the egress queue, and their class.
     queued: u32,
     class: Class,
@@ -183,6 +198,7 @@ struct QueuePair {
 /// How far the message in progress has come: indices of its packets, which do not wrap.
 #[derive(Clone, Copy, Debug, Default)]
 struct Message {
+    id: Option<MessageId>,
     first: Psn,
     una: i64,
     next: i64,
@@ -257,14 +273,20 @@ impl Sink for Attribution {
                 node.queue_pairs.entry(qpn).or_insert_with(|| QueuePair::new(peer));
                 node.change(qpn, now, finish, |qp| qp.open += 1);
             }
-            EventKind::MessageStarted { qpn, first_psn, packets, .. } => {
-                let message = Message { first: first_psn, end: i64::from(packets), ..Message::default() };
-                node.change(qpn, now, finish, |qp| qp.message = message);
+            EventKind::MessageStarted { message: id, qpn, first_psn, packets } => {
+                let (id, first, end) = (Some(id), first_psn, i64::from(packets));
+                node.change(qpn, now, finish, |qp| qp.message = Message { id, first, end, ..Message::default() });
             }
             MessageCompleted { qpn, .. } | MessageFailed { qpn, .. } => node.change(qpn, now, finish, |qp| {
                 qp.open = qp.open.saturating_sub(1);
-                qp.message = Message::default();
+                (qp.message, qp.lacks_wqe) = (Message::default(), false);
             }),
+            EventKind::SendQueueRewound { qpn, .. } => node.change(qpn, now, finish, |qp| qp.lacks_wqe = true),
+            EventKind::WqeFetched { qpn, message, .. } => {
+                node.change(qpn, now, finish, |qp| qp.lacks_wqe &= qp.message.id != Some(message));
+            }
+            EventKind::RnrWaitStarted { qpn, .. } => node.change(qpn, now, finish, |qp| qp.is_not_ready = true),
+            EventKind::RnrWaitEnded { qpn, .. } => node.change(qpn, now, finish, |qp| qp.is_not_ready = false),
             EventKind::SegmentReserved { qpn, psn, .. } => {
                 node.set_stopped(false, now, finish);
                 node.change(qpn, now, finish, |qp| qp.message.fetch = qp.message.index(qp.message.fetch, psn) + 1);
@@ -367,6 +389,8 @@ impl QueuePair {
             peer,
             open: 0,
             message: Message::default(),
+            is_not_ready: false,
+            lacks_wqe: false,
             queued: 0,
             class: Class::default(),
             on_line: None,
@@ -386,6 +410,10 @@ impl QueuePair {
             Cause::LineBusy
         } else if self.open == 0 {
             Cause::Idle
+        } else if self.is_not_ready {
+            Cause::RnrWait
+        } else if self.lacks_wqe || self.message.id.is_none() {
+            Cause::WqeFetch
         } else if fetch > next || (fetch < end && !is_stopped) {
             Cause::PcieRead
         } else if fetch < end {
