@@ -16,6 +16,8 @@ mod verdict;
 mod wires;
 
 #[cfg(test)]
+mod costs_tests;
+#[cfg(test)]
 mod loss_tests;
 #[cfg(test)]
 mod pressure_tests;

@@ -13,7 +13,9 @@ use super::verdict::{Violation, Violations};
 use super::{Applications, ApplicationsError, ForeignFrames, Hop, Judged, Mismatch, Wires, WiresError};
 use crate::base::{Instant, MessageId, NodeId, Octets, Origin, Phase, PortId, Rng, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
-use crate::nic::{self, Connection, Holdings, Input, Nic, Piece, Receive, Service, Source, WorkRequest, headline};
+use crate::nic::{
+    self, Connection, Domain, Holdings, Input, Nic, Piece, Receive, Service, Source, WorkRequest, headline,
+};
 use crate::scenario::expect::Judge;
 use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
 use crate::switch::{self, Switch};
@@ -350,6 +352,7 @@ impl<'a> Engine<'a> {
                     (node, Input::Post { qpn, work })
                 }
                 Action::PostReceive { node, qpn, receive } => (node, Input::PostReceive { qpn, receive }),
+                Action::Ring { node, qpn, entries, blue_flame } => (node, Input::Ring { qpn, entries, blue_flame }),
                 Action::Fail { node, qpn, cause } => (node, Input::FailQueuePair { qpn, cause }),
             };
             self.handle(node, input, sink)?;
@@ -468,14 +471,22 @@ impl<'a> Engine<'a> {
             target.post_receive(peer.qpn, Receive { id: u64::from(due.message.0), pieces: pieces.clone() });
         }
         self.audit.posted(due.message, own.node, peer.node);
+        let mut source = Source::Gather(pieces);
+        if post.inline {
+            let memory = self.nics[own.node.index()].memory_mut();
+            let octets = memory.read(Domain::SCENARIO, &source, Octets::ZERO, post.size);
+            source = Source::Inline(octets.expect("the message's memory was registered a moment ago"));
+        }
         let work = WorkRequest {
             message: due.message,
             peer: peer.node,
             verb: post.verb,
-            source: Source::Gather(pieces),
+            source,
             remote: registration.key,
             immediate: None,
             solicited: true,
+            slot: None,
+            blue_flame: post.blue_flame,
         };
         Input::Post { qpn: own.qpn, work }
     }
