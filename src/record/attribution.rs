@@ -509,3 +509,48 @@ impl Tally {
         self.add(Some(cause), undecided);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::{self, A, at, qpn};
+    use super::*;
+
+    /// Times by cause of A's queue pair, without those that are 0.
+    fn causes(events: &[Event], end: u64) -> Vec<(Cause, u64)> {
+        let mut attribution = Attribution::new(&story::names());
+        story::play(events, &mut attribution).unwrap();
+        let times = attribution.at_end(Instant::from_ps(end))[0].times;
+        times.iter().map(|(cause, span)| (cause, span.ps())).filter(|(_, ps)| *ps > 0).collect()
+    }
+
+    #[test]
+    fn what_a_receiver_without_a_receive_costs_is_an_rnr_wait() {
+        let (qpn, psn, until) = (qpn(2), Psn::new(0), Instant::from_ps(900));
+        let events = [
+            story::posted(0, A, 0, 8),
+            story::started(0, A, 0, 0, 1),
+            at(200, A, EventKind::Rewound { qpn, to: psn, packets: 1 }),
+            at(200, A, EventKind::RnrWaitStarted { qpn, psn, until, attempt: 1 }),
+            at(900, A, EventKind::RnrWaitEnded { qpn, psn }),
+            story::completed(1_000, A, 0),
+        ];
+        assert_eq!(causes(&events, 1_000), [(Cause::RnrWait, 700), (Cause::PcieRead, 300)]);
+    }
+
+    #[test]
+    fn a_message_without_its_wqe_waits_for_that_first_and_after_a_rewind() {
+        let (qpn, message, carried) = (qpn(2), MessageId(0), crate::base::Octets::new(98));
+        let events = [
+            story::posted(0, A, 0, 8),
+            // That of another, fetched ahead, is not what it waits for.
+            at(20, A, EventKind::WqeFetched { qpn, message: MessageId(1), carried }),
+            at(30, A, EventKind::WqeFetched { qpn, message, carried }),
+            story::started(30, A, 0, 0, 1),
+            at(200, A, EventKind::SendQueueRewound { qpn, entries: 2 }),
+            at(250, A, EventKind::WqeFetched { qpn, message: MessageId(1), carried }),
+            at(260, A, EventKind::WqeFetched { qpn, message, carried }),
+            story::completed(300, A, 0),
+        ];
+        assert_eq!(causes(&events, 300), [(Cause::WqeFetch, 30 + 60), (Cause::PcieRead, 170 + 40)]);
+    }
+}
