@@ -24,7 +24,11 @@ use super::send_queue::{Doorbell, SendQueue, WqeFetch};
 use super::{Downstream, Nic, Upstream};
 use crate::base::{Octets, Qpn};
 use crate::ring::LINE;
-use crate::trace::EventKind;
+use crate::trace::{EventKind, FailureCause};
+
+/// Doorbells of one queue pair on their way at once, more than a doorbell page has lines: an application that rings on
+/// without letting time pass is up to no good.
+const RINGING_MAX: u32 = 65_536;
 
 /// An entry that was asked for: as a request on its way to the host, and as the completion from there.
 #[derive(Clone, Copy, Debug)]
@@ -60,17 +64,19 @@ impl Nic {
         }
         let Some(send_queue) = self.send_queue(qpn) else { return };
         let entries = send_queue.unannounced();
-        if entries > 0 && (!blue_flame.is_zero() || !send_queue.is_ringing()) {
+        if entries > 0 && (!blue_flame.is_zero() || send_queue.ringing() == 0) {
             self.post_doorbell(qpn, entries, blue_flame);
         }
     }
 
     /// An application rings.
     pub(super) fn application_rings(&mut self, qpn: Qpn, entries: u32, blue_flame: Octets) {
-        if self.send_queue(qpn).is_some() {
-            let blue_flame = self.limit_blue_flame(qpn, blue_flame);
-            self.post_doorbell(qpn, entries, blue_flame);
+        let Some(send_queue) = self.send_queue(qpn) else { return };
+        if send_queue.ringing() == RINGING_MAX {
+            return self.fail_queue_pair(qpn, FailureCause::BadDoorbell);
         }
+        let blue_flame = self.limit_blue_flame(qpn, blue_flame);
+        self.post_doorbell(qpn, entries, blue_flame);
     }
 
     /// A WQE that is too long for BlueFlame is told of like any other, and fetched.

@@ -85,8 +85,9 @@ impl SendQueue {
         self.posted.saturating_sub(self.rung) as u32
     }
 
-    pub fn is_ringing(&self) -> bool {
-        self.ringing > 0
+    /// Doorbells on their way.
+    pub fn ringing(&self) -> u32 {
+        self.ringing
     }
 
     /// A doorbell is rung for so many entries more. They may be posted here later, as an application's are.

@@ -35,7 +35,7 @@ pub enum Cause {
     /// full egress pool, its own or another's, or starts again after that (80 ns).
     EgressPool,
     /// The payload of its next packet is on its way from the host, waits for room to be asked for, or will be asked for
-    /// when generation has started (80 ns) without a pool having stopped it.
+    /// (or taken from the WQE) when generation has started (80 ns) without a pool having stopped it.
     PcieRead,
     /// Everything is sent, and an acknowledgement came, or the run ended.
     Acknowledgement,

@@ -108,3 +108,14 @@ fn a_doorbell_that_comes_to_a_queue_pair_in_error_is_not_heard() {
         (2, 1)
     );
 }
+
+#[test]
+fn an_application_that_never_stops_ringing_is_stopped() {
+    let mut pair = pair();
+    pair.post(0, A, in_slot_of(64, write(0, 4_096)));
+    (0..65_537).for_each(|_| ring(&mut pair, 0, 0, 0));
+    pair.run();
+    let failed = |kind: &EventKind| matches!(kind, EventKind::QueuePairFailed { cause: FailureCause::BadDoorbell, .. });
+    assert_eq!(pair.times(failed), [0]);
+    assert_eq!(pair.counters(A).num_doorbells, 65_536);
+}
