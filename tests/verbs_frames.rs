@@ -50,6 +50,8 @@ fn work(message: u32, verb: Verb) -> WorkRequest {
         remote: MemoryKey { address: 0x7000, rkey: 77 },
         immediate: Some(0x1234_5678),
         solicited: false,
+        slot: None,
+        blue_flame: false,
     }
 }
 

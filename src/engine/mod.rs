@@ -19,6 +19,8 @@ mod wires;
 mod wiring;
 
 #[cfg(test)]
+mod costs_tests;
+#[cfg(test)]
 mod loss_tests;
 #[cfg(test)]
 mod pressure_tests;

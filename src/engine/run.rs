@@ -15,7 +15,7 @@ use super::wiring::{Cable, cables, connection, directions, series};
 use super::{Applications, ApplicationsError, ForeignFrames, Judged, Mismatch, Wires, WiresError};
 use crate::base::{Instant, MessageId, NodeId, Octets, Origin, Phase, PortId, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
-use crate::nic::{self, Holdings, Input, Nic, Piece, Receive, Source, WorkRequest, headline};
+use crate::nic::{self, Domain, Holdings, Input, Nic, Piece, Receive, Source, WorkRequest, headline};
 use crate::scenario::Plan;
 use crate::scenario::expect::Judge;
 use crate::switch::{self, Switch};
@@ -365,14 +365,22 @@ impl<'a> Engine<'a> {
             target.post_receive(peer.qpn, Receive { id: u64::from(due.message.0), pieces: pieces.clone() });
         }
         self.audit.posted(due.message, own.node, peer.node);
+        let mut source = Source::Gather(pieces);
+        if post.inline {
+            let memory = self.nics[own.node.index()].memory_mut();
+            let octets = memory.read(Domain::SCENARIO, &source, Octets::ZERO, post.size);
+            source = Source::Inline(octets.expect("the message's memory was registered a moment ago"));
+        }
         let work = WorkRequest {
             message: due.message,
             peer: peer.node,
             verb: post.verb,
-            source: Source::Gather(pieces),
+            source,
             remote: registration.key,
             immediate: None,
             solicited: true,
+            slot: None,
+            blue_flame: post.blue_flame,
         };
         Input::Post { qpn: own.qpn, work }
     }

@@ -92,6 +92,8 @@ pub fn write(queue_pair: usize, size: u64) -> PostPlan {
         from_end: 0,
         verb: Verb::Write,
         size: Octets::new(size),
+        inline: false,
+        blue_flame: false,
         count: 1,
         every: Span::ZERO,
     }

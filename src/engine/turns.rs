@@ -62,6 +62,7 @@ impl Engine<'_> {
                     self.nics[work.peer.index()].announce(peer_qpn, work.message);
                     (node, Input::Post { qpn, work })
                 }
+                Action::Ring { node, qpn, entries, blue_flame } => (node, Input::Ring { qpn, entries, blue_flame }),
                 Action::PostReceive { node, qpn, receive } => (node, Input::PostReceive { qpn, receive }),
                 Action::Fail { node, qpn, cause } => (node, Input::FailQueuePair { qpn, cause }),
             };

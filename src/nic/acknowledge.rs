@@ -91,6 +91,7 @@ impl Nic {
         let packets = requester.rewind();
         let to = requester.oldest();
         self.emit(EventKind::Rewound { qpn, to, packets });
+        self.rewind_send_queue(qpn);
         self.stop_transport_timer(qpn);
         self.update_readiness(qpn);
     }
@@ -122,6 +123,7 @@ impl Nic {
     fn advance(&mut self, qpn: Qpn) {
         if let Some(done) = self.queue_pair(qpn).requester.take_completed_message() {
             self.emit(EventKind::MessageCompleted { message: done.work.message, qpn });
+            self.next_entry_has_its_turn(qpn);
             self.update_readiness(qpn);
             self.start_next_message(qpn);
         } else {

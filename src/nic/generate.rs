@@ -7,24 +7,26 @@ use super::ready_queue::Generation;
 use super::requester::Fetch;
 use super::segment::Segment as MessageSegment;
 use super::transmit::Outgoing;
-use super::{Alarm, GENERATION_START, Nic, QpFetch, Upstream, WorkRequest};
-use crate::base::{Class, Qpn};
+use super::{Alarm, Downstream, GENERATION_START, Nic, QpFetch, Upstream, WorkRequest};
+use crate::base::{Class, Octets, Qpn};
 use crate::trace::{EventKind, FailureCause, Queue};
 use crate::wire::{self, Ecn, Reth, RocePacket, Segment};
 
 impl Nic {
-    /// The doorbell: the work request joins its queue pair at once.
+    /// The work request joins its queue pair, at once where doorbells are free.
     ///
     /// * Panics: if the queue pair does not exist (the scenario connects before it posts).
     pub(super) fn post(&mut self, qpn: Qpn, work: WorkRequest) {
         let WorkRequest { message, peer, verb, .. } = work;
         self.emit(EventKind::MessagePosted { message, peer, qpn, verb, bytes: work.size() });
+        let blue_flame = if work.blue_flame { work.wqe_octets() } else { Octets::ZERO };
         self.queue_pair(qpn).requester.post(work);
         self.flush_messages(qpn);
+        self.entry_posted(qpn, blue_flame);
         self.start_next_message(qpn);
     }
 
-    /// Starts the next message if none is in progress. One that cannot be sent puts the queue pair in error.
+    /// Starts the next message if none is in progress and its entry is here. One that cannot be sent puts the queue pair in error.
     pub(super) fn start_next_message(&mut self, qpn: Qpn) {
         if let Some(cause) = self.cannot_start(qpn) {
             return self.fail_queue_pair(qpn, cause);
@@ -94,13 +96,15 @@ impl Nic {
             pool.charge(needed);
             let occupancy = pool.occupancy();
             let fetch = queue_pair.requester.take_segment().expect("the segment was there a moment ago");
+            let came_along = self.config.send_queue.is_modelled()
+                && queue_pair.requester.current().is_some_and(|message| message.work.is_inline());
             let has_more = queue_pair.requester.peek_segment().is_some();
             queue_pair.requester.in_ready_queue = has_more;
             self.ready.turn(has_more);
             let psn = segment.position.psn();
             self.emit(EventKind::SegmentReserved { qpn, psn, payload: segment.payload, class, occupancy });
-            if segment.payload.is_zero() {
-                // Nothing to fetch (timing rule 25).
+            if segment.payload.is_zero() || came_along {
+                // Nothing to fetch (timing rule 25), or it is in the NIC with its WQE.
                 self.payload_arrived((qpn, fetch));
             } else if let Some(blocked) = self.request_payload((qpn, fetch)) {
                 self.generation = Generation::Blocked(blocked);
@@ -121,7 +125,7 @@ impl Nic {
                 None
             }
             Err(Upstream::ReadRequest(fetch)) => Some(fetch),
-            Err(Upstream::Write(_)) => unreachable!("a refused offer gives back what was offered"),
+            Err(_) => unreachable!("a refused offer gives back what was offered"),
         }
     }
 
@@ -140,11 +144,15 @@ impl Nic {
         }
         match finished {
             // The host answers in the instant the request has arrived (timing rule 32).
-            Some(Upstream::ReadRequest(fetch)) => self.host_answers(fetch),
+            Some(Upstream::ReadRequest((qpn, fetch))) => {
+                self.host_sends(Downstream::Payload((qpn, fetch)), fetch.segment.payload);
+            }
+            Some(Upstream::WqeRequest(request)) => self.host_sends(Downstream::Wqe(request), request.octets),
             Some(Upstream::Write(data)) => self.payload_written(data),
             None => {}
         }
         self.hand_to_host();
+        self.ask_for_waiting_entries();
         self.unblock_generation();
     }
 
@@ -157,10 +165,14 @@ impl Nic {
         }
     }
 
-    fn host_answers(&mut self, (qpn, fetch): QpFetch) {
-        let Ok(accepted) = self.downstream.offer(self.now, (qpn, fetch), fetch.segment.payload) else {
-            unreachable!("the host's transmit buffer is not limited");
-        };
+    /// Queues a completion.
+    fn host_sends(&mut self, content: Downstream, payload: Octets) {
+        let accepted = self.downstream.offer(self.now, content, payload);
+        self.downstream_accepted(accepted);
+    }
+
+    pub(super) fn downstream_accepted(&mut self, accepted: Result<Accepted, Downstream>) {
+        let accepted = accepted.expect("the host's transmit buffer is not limited");
         if let Some(at) = accepted.transfer_ends {
             self.schedule(at, Alarm::DownstreamTransferEnd);
         }
@@ -171,10 +183,15 @@ impl Nic {
         if let Some(at) = transfer_ends {
             self.schedule(at, Alarm::DownstreamTransferEnd);
         }
-        if let Some((qpn, fetch)) = finished {
-            let (psn, payload) = (fetch.segment.position.psn(), fetch.segment.payload);
-            self.emit(EventKind::PayloadFetched { qpn, psn, payload });
-            self.payload_arrived((qpn, fetch));
+        match finished {
+            Some(Downstream::Payload((qpn, fetch))) => {
+                let (psn, payload) = (fetch.segment.position.psn(), fetch.segment.payload);
+                self.emit(EventKind::PayloadFetched { qpn, psn, payload });
+                self.payload_arrived((qpn, fetch));
+            }
+            Some(Downstream::Doorbell(qpn, doorbell)) => self.doorbell_arrived(qpn, doorbell),
+            Some(Downstream::Wqe(fetched)) => self.entry_arrived(fetched),
+            None => {}
         }
     }
 

@@ -8,6 +8,7 @@
 //!             ├─► acknowledge (retire, rewind, complete) ─► generate
 //!             └─► congestion (CNP made, CNP obeyed) ─► rate ─► transmit
 //!
+//!  where doorbells are modelled: post ─► doorbell ─► pcie ─► WQE fetch ─► pcie ─► generate
 //!  what goes wrong for good, at any of these ─► failure (queue pair in error, work flushed)
 //! ```
 //!
@@ -22,6 +23,7 @@ mod acknowledge;
 mod answer;
 mod config;
 mod congestion;
+mod doorbell;
 mod failure;
 mod generate;
 mod host_memory;
@@ -35,6 +37,7 @@ mod receive;
 mod requester;
 mod responder;
 mod segment;
+mod send_queue;
 mod shared_memory;
 mod transmit;
 #[cfg(test)]
@@ -46,7 +49,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 pub use ack::{AckCoalescer, AckDecision};
-pub use config::{AckConfig, Address, Config, GENERATION_START, PcieConfig, PcieSide};
+pub use config::{AckConfig, Address, Config, DoorbellCost, GENERATION_START, PcieConfig, PcieSide, SendQueueConfig};
 pub use host_memory::{Access, AccessError, Domain, HostMemory, MemoryKey, Registration, SharedRegion, Target};
 pub use pcie::{TRANSFER_OVERHEAD, TRANSFER_PAYLOAD, transfer_count};
 pub use queue_pair::{Connection, Service};
@@ -61,11 +64,13 @@ pub use work::{Piece, Receive, Source, WorkRequest};
 use crate::base::{Calendar, Class, Instant, MessageId, Octets, Origin, Phase, PortId, Qpn, Ticket, Wake};
 use crate::port::{Egress, PauseSender, PerClass, Pools};
 use crate::trace::{EventKind, FailureCause, Headline, PcieDirection};
+use doorbell::WqeRequest;
 use pcie::Direction;
 use queue_pair::QueuePair;
 use ready_queue::{Generation, ReadyQueue};
 use receive::ReceivedData;
 use requester::Fetch;
+use send_queue::Doorbell;
 use transmit::{Outgoing, ReceivedPause};
 
 /// A NIC has one port.
@@ -77,8 +82,12 @@ pub enum Input {
     /// The last bit of a frame has arrived. `wire_len` is the model's size of the frame that was sent; it counts only
     /// where the frame itself cannot be read.
     Frame { frame: Bytes, wire_len: Octets },
-    /// The host posts a work request and rings the doorbell.
+    /// The host posts a work request. A scenario's host rings for it, unless it is ringing for this queue pair already:
+    /// then it rings once more when that doorbell has arrived. An application rings by itself.
     Post { qpn: Qpn, work: WorkRequest },
+    /// An application rings: so many entries are new, posted before this or later. Of a BlueFlame post, the octets of the
+    /// newest one come along; otherwise none.
+    Ring { qpn: Qpn, entries: u32, blue_flame: Octets },
     /// The host posts a receive.
     PostReceive { qpn: Qpn, receive: Receive },
     /// Somebody outside ends a queue pair: its application has closed it or died, or its peer is gone.
@@ -117,7 +126,16 @@ type QpFetch = (Qpn, Fetch);
 #[derive(Clone, Debug)]
 enum Upstream {
     ReadRequest(QpFetch),
+    WqeRequest(WqeRequest),
     Write(ReceivedData),
+}
+
+/// What crosses it from the host.
+#[derive(Clone, Copy, Debug)]
+enum Downstream {
+    Payload(QpFetch),
+    Wqe(WqeRequest),
+    Doorbell(Qpn, Doorbell),
 }
 
 /// What the NIC has on its calendar.
@@ -172,7 +190,9 @@ pub struct Nic {
     generation: Generation<QpFetch>,
     egress_pools: Pools,
     upstream: Direction<Upstream>,
-    downstream: Direction<QpFetch>,
+    downstream: Direction<Downstream>,
+    /// Queue pairs whose WQE fetches wait for room in the PCIe transmit buffer, in the order of their turns.
+    waiting_for_entries: VecDeque<Qpn>,
 
     egress: Egress<Outgoing>,
     choice_scheduled: bool,
@@ -219,6 +239,7 @@ impl Nic {
             egress_pools: Pools::new(config.egress.total, &config.egress.shares),
             upstream: Direction::limited(&config.pcie.nic_side),
             downstream: Direction::unlimited(&config.pcie.host_side),
+            waiting_for_entries: VecDeque::new(),
             egress: Egress::new(&config.egress),
             choice_scheduled: false,
             pace_wake: None,
@@ -270,6 +291,7 @@ impl Nic {
         match input {
             Input::Frame { frame, wire_len } => self.receive(frame, wire_len),
             Input::Post { qpn, work } => self.post(qpn, work),
+            Input::Ring { qpn, entries, blue_flame } => self.application_rings(qpn, entries, blue_flame),
             Input::PostReceive { qpn, receive } => self.post_receive(qpn, receive),
             Input::FailQueuePair { qpn, cause } => self.fail_queue_pair(qpn, cause),
             Input::Wake => {
@@ -329,13 +351,14 @@ impl Nic {
         let mut holdings = Holdings {
             egress_frames: self.egress.frame_count() as u64,
             egress_octets: self.egress_pools.occupancy().get(),
-            segments: self.downstream.messages().count() as u64,
+            segments: self.downstream.messages().filter(|m| matches!(m, Downstream::Payload(_))).count() as u64,
             received_payload: self.received.iter().map(|data| data.payload.len() as u64).sum(),
             partial_payload: 0,
         };
         for message in self.upstream.messages() {
             match message {
                 Upstream::ReadRequest(_) => holdings.segments += 1,
+                Upstream::WqeRequest(_) => {}
                 Upstream::Write(data) => holdings.received_payload += data.payload.len() as u64,
             }
         }

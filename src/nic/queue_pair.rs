@@ -5,6 +5,7 @@ use super::congestion::Congestion;
 use super::passes::Passes;
 use super::requester::Requester;
 use super::responder::Responder;
+use super::send_queue::SendQueue;
 use super::{Address, Config, Domain};
 use crate::base::{Class, Octets, Psn, Qpn};
 use crate::trace::FailureCause;
@@ -96,7 +97,7 @@ impl QueuePair {
         Self {
             connection,
             endpoints,
-            requester: Requester::new(connection.initial_psn, config.mss),
+            requester: Requester::new(connection.initial_psn, config.mss, SendQueue::new(&config.send_queue)),
             passes: Passes::default(),
             responder: Responder::new(connection.peer_initial_psn, AckCoalescer::new(config.ack.clone())),
             congestion: Congestion::new(config),

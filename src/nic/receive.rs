@@ -199,7 +199,7 @@ impl Nic {
             match self.upstream.offer(self.now, Upstream::Write(data), payload) {
                 Ok(accepted) => self.upstream_accepted(accepted),
                 Err(Upstream::Write(data)) => return self.received.push_front(data),
-                Err(Upstream::ReadRequest(_)) => unreachable!("a refused offer gives back what was offered"),
+                Err(_) => unreachable!("a refused offer gives back what was offered"),
             }
             self.release_ingress(class, charge);
             let occupancy = self.ingress_pools.get(class).map_or(Octets::ZERO, |pool| pool.occupancy());

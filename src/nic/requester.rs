@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::WorkRequest;
 use super::segment::{Message, Position, Segment};
+use super::send_queue::SendQueue;
 use crate::base::{MessageId, Octets, Psn, Ticket};
 
 /// One message at a time; its packets' positions fall into four parts:
@@ -18,6 +19,8 @@ use crate::base::{MessageId, Octets, Psn, Ticket};
 pub struct Requester {
     mss: Octets,
     waiting: VecDeque<WorkRequest>,
+    /// How far their entries have come to the NIC. `None`: doorbells are free, and all are here.
+    pub send_queue: Option<SendQueue>,
     current: Option<Message>,
     /// The oldest outstanding position.
     una: Position,
@@ -60,11 +63,12 @@ pub enum AckEffect {
 }
 
 impl Requester {
-    pub fn new(initial: Psn, mss: Octets) -> Self {
+    pub fn new(initial: Psn, mss: Octets, send_queue: Option<SendQueue>) -> Self {
         let first = Position::first(initial);
         Self {
             mss,
             waiting: VecDeque::new(),
+            send_queue,
             current: None,
             una: first,
             next: first,
@@ -82,25 +86,40 @@ impl Requester {
 
     pub fn post(&mut self, work: WorkRequest) {
         self.waiting.push_back(work);
+        if let Some(send_queue) = &mut self.send_queue {
+            send_queue.post();
+        }
+    }
+
+    /// The work request of an entry, from the oldest that has not ended; `None` if it was not posted.
+    pub fn entry(&self, nth: usize) -> Option<&WorkRequest> {
+        self.current.iter().map(|message| &message.work).chain(&self.waiting).nth(nth)
+    }
+
+    /// Whether the NIC has the entry of the message in progress, or of the next if none is.
+    fn has_entry(&self) -> bool {
+        self.send_queue.as_ref().is_none_or(SendQueue::has_oldest)
     }
 
     /// The message that could start now.
     pub fn next_message(&self) -> Option<&WorkRequest> {
-        self.waiting.front().filter(|_| self.current.is_none())
+        self.waiting.front().filter(|_| self.current.is_none() && self.has_entry())
     }
 
     /// Starts the oldest waiting message if none is in progress; PSNs continue.
     pub fn start_next_message(&mut self) -> Option<&Message> {
-        if self.current.is_some() {
-            return None;
-        }
+        self.next_message()?;
         let work = self.waiting.pop_front()?;
         Some(self.current.insert(Message::new(work, self.next, self.mss)))
     }
 
     /// Ends the message in progress if its last packet has been retired.
     pub fn take_completed_message(&mut self) -> Option<Message> {
-        self.current.take_if(|message| message.end() <= self.una)
+        let done = self.current.take_if(|message| message.end() <= self.una)?;
+        if let Some(send_queue) = &mut self.send_queue {
+            send_queue.end();
+        }
+        Some(done)
     }
 
     pub fn current(&self) -> Option<&Message> {
@@ -111,14 +130,19 @@ impl Requester {
     /// first.
     pub fn abandon(&mut self) -> Vec<MessageId> {
         self.epoch = self.epoch.wrapping_add(1);
+        if let Some(send_queue) = &mut self.send_queue {
+            send_queue.abandon();
+        }
         let current = self.current.take().map(|message| message.work);
         current.into_iter().chain(self.waiting.drain(..)).map(|work| work.message).collect()
     }
 
-    /// The segment to fetch next; `None` if there is none, too many PSNs are outstanding, or the peer is not ready.
+    /// The segment to fetch next; `None` if there is none, too many PSNs are outstanding, the peer is not ready, or the
+    /// message's entry is on its way once more.
     pub fn peek_segment(&self) -> Option<Segment> {
         let message = self.current.as_ref()?;
         let may_go = self.rnr_wait.is_none()
+            && self.has_entry()
             && self.fetch < message.end()
             && self.fetch.since(self.una) < u64::from(Psn::MAX_OUTSTANDING);
         may_go.then(|| message.segment(self.fetch))

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::MemoryKey;
 use crate::base::{MessageId, NodeId, Octets};
+use crate::ring::{Sge, Wqe};
 use crate::wire::Verb;
 
 /// A work request: send these octets to the queue pair's peer.
@@ -24,6 +25,11 @@ pub struct WorkRequest {
     /// The receiving host is to be woken. On the wire it is said where `strict_ib_flags` is set; without, the last
     /// packet of every message says it (model.md W7).
     pub solicited: bool,
+    /// Octets of its slot in a ring, which a WQE fetch reads. `None`: a scenario has no ring, so WqeSize, or as many as
+    /// its inline data need.
+    pub slot: Option<Octets>,
+    /// A scenario's post: the WQE is to travel with its doorbell. Without effect where doorbells are free.
+    pub blue_flame: bool,
 }
 
 /// Where the octets of a message come from.
@@ -31,7 +37,8 @@ pub struct WorkRequest {
 pub enum Source {
     /// These pieces of registered memory, one after the other.
     Gather(Arc<[Piece]>),
-    /// They came with the work request. Their fetch takes its time like any other.
+    /// They are in the WQE. Where doorbells are modelled they came with it; where they are free, their fetch takes its
+    /// time like any other.
     Inline(Bytes),
 }
 
@@ -58,6 +65,26 @@ impl WorkRequest {
             Source::Gather(pieces) => length(pieces),
             Source::Inline(octets) => Octets::new(octets.len() as u64),
         }
+    }
+
+    pub fn is_inline(&self) -> bool {
+        matches!(self.source, Source::Inline(_))
+    }
+
+    /// Octets of its WQE, as [`Wqe`] lays it out: 32, and 16 per piece or the inline data.
+    pub fn wqe_octets(&self) -> Octets {
+        let payload = match &self.source {
+            Source::Gather(pieces) => Sge::OCTETS * pieces.len(),
+            Source::Inline(octets) => octets.len(),
+        };
+        Octets::new((Wqe::HEADER + payload) as u64)
+    }
+
+    /// Octets that a fetch of its WQE reads: all of its slot.
+    ///
+    /// * `usual`: WqeSize.
+    pub fn slot_octets(&self, usual: Octets) -> Octets {
+        self.slot.unwrap_or_else(|| usual.max(Octets::new(self.wqe_octets().get().next_power_of_two())))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::doorbells::doorbells;
 use super::explain::explain;
 use super::messages::{MessageRow, MessageStats};
 use super::slowdown::congestion;
@@ -39,6 +40,7 @@ pub fn digest(input: &SummaryInput<'_>, wall: Option<Duration>) -> String {
     lines.extend(traffic(input));
     lines.push(String::new());
     let mut why = explain(input);
+    why.extend(doorbells(input));
     why.extend(congestion(input));
     if !why.is_empty() {
         lines.extend(why);

@@ -21,6 +21,7 @@ mod attribution;
 mod capture;
 mod congestion;
 mod digest;
+mod doorbells;
 mod event_log;
 mod explain;
 mod hw_counters;

@@ -22,7 +22,8 @@ pub type ScatterList = ArrayVec<Sge, MAX_SGES>;
 const MAX_SGES: usize = super::max_receive_sges(MAX_SLOT);
 
 impl Sge {
-    pub(super) const OCTETS: usize = 16;
+    /// What it takes in an entry.
+    pub const OCTETS: usize = 16;
 }
 
 /// The largest message, in octets (model.md W10).

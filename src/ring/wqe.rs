@@ -145,6 +145,9 @@ impl Payload {
 }
 
 impl Wqe {
+    /// Octets before the payload.
+    pub const HEADER: usize = HEADER;
+
     /// Writes the entry into the front of a slot-sized buffer and gives its octets, as
     /// [`Producer::post`](super::Producer::post) and BlueFlame take them.
     ///

@@ -39,6 +39,7 @@ mod switch_catalogue;
 mod topology;
 mod traffic;
 mod values;
+mod wqe;
 
 use toml::de::DeTable;
 

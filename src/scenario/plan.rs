@@ -144,6 +144,10 @@ pub struct PostPlan {
     /// Range: up to 2³¹ octets.
     pub size: Octets,
     pub count: u32,
+    /// Its octets travel in the WQE. Range: only up to what the largest slot of a ring holds.
+    pub inline: bool,
+    /// Its WQE travels with the doorbell.
+    pub blue_flame: bool,
     /// Between one work request of `count` and the next; zero posts them all at once.
     pub every: Span,
 }

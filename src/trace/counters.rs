@@ -168,6 +168,22 @@ counters! {
     pcie_to_host_octets,
     /// The same from the host.
     pcie_from_host_octets,
+    /// Doorbells rung, where they are modelled, BlueFlame posts among them.
+    num_doorbells,
+    num_blue_flame_posts,
+    /// Posts whose WQE was too long for BlueFlame.
+    num_blue_flame_fallbacks,
+    num_wqe_fetches,
+    /// Messages whose WQE had been fetched ahead when they had their turn.
+    num_wqe_prefetch_hits,
+    /// WQEs fetched and thrown away.
+    num_wqe_discards,
+    /// Octets of doorbells on the PCIe link, BlueFlame posts and overhead included; all of them from the host.
+    pcie_doorbell_octets,
+    /// Octets of requests for WQEs; all of them towards the host.
+    pcie_wqe_request_octets,
+    /// Octets of WQEs that were fetched; all of them from the host.
+    pcie_wqe_octets,
 }
 
 /// Counters of every node.
@@ -259,6 +275,22 @@ impl NodeCounters {
             EventKind::PcieCarried { direction: PcieDirection::FromHost, carried, .. } => {
                 self.pcie_from_host_octets += carried.get();
             }
+            EventKind::DoorbellPosted { carried, .. } => {
+                self.num_doorbells += 1;
+                self.pcie_doorbell_octets += carried.get();
+            }
+            EventKind::BlueFlamePosted { .. } => self.num_blue_flame_posts += 1,
+            EventKind::BlueFlameFellBack { .. } => self.num_blue_flame_fallbacks += 1,
+            EventKind::WqeFetchRequested { carried, .. } => {
+                self.num_wqe_fetches += 1;
+                self.pcie_wqe_request_octets += carried.get();
+            }
+            EventKind::WqeFetched { carried, .. } => self.pcie_wqe_octets += carried.get(),
+            EventKind::WqeDiscarded { carried, .. } => {
+                self.num_wqe_discards += 1;
+                self.pcie_wqe_octets += carried.get();
+            }
+            EventKind::WqePrefetchHit { .. } => self.num_wqe_prefetch_hits += 1,
             EventKind::CongestionSeen { .. } => self.num_ce_recvd += 1,
             EventKind::CnpSuppressed { .. } => self.num_cnp_suppressed += 1,
             EventKind::CnpIgnored { .. } => self.num_cnp_ignored += 1,

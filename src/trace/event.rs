@@ -23,7 +23,7 @@ pub struct Event {
 #[strum(serialize_all = "snake_case")]
 pub enum EventKind {
     // The host and its messages.
-    /// A work request was posted and the doorbell rung.
+    /// A work request was posted.
     MessagePosted { message: MessageId, peer: NodeId, qpn: Qpn, verb: Verb, bytes: Octets },
     /// The message became the one its queue pair works on.
     MessageStarted { message: MessageId, qpn: Qpn, first_psn: Psn, packets: u32 },
@@ -231,6 +231,35 @@ pub enum EventKind {
     /// The queue pair is in error: it sends nothing more, and what is posted is flushed.
     QueuePairFailed { qpn: Qpn, cause: FailureCause },
 
+    // What doorbells and WQEs cost, where that is modelled.
+    /// The host rang, for so many entries more: the doorbell, and with it the WQE of a BlueFlame post, entered the PCIe
+    /// link. `carried` is what it has there, overhead included.
+    DoorbellPosted { qpn: Qpn, entries: u32, carried: Octets },
+    /// The doorbell has arrived: so many entries are news to the NIC.
+    DoorbellHeard { qpn: Qpn, entries: u32 },
+    /// The WQE of the newest entry travels with the doorbell: it will not be fetched.
+    BlueFlamePosted {
+        qpn: Qpn,
+        #[serde(rename = "wqe_octets")]
+        wqe: Octets,
+    },
+    /// A WQE is longer than BlueFlameMax: its post becomes a plain one.
+    BlueFlameFellBack {
+        qpn: Qpn,
+        #[serde(rename = "wqe_octets")]
+        wqe: Octets,
+    },
+    /// The read request for a WQE entered the PCIe link.
+    WqeFetchRequested { qpn: Qpn, message: MessageId, carried: Octets },
+    /// A WQE has arrived from the host: the message has an entry in the NIC.
+    WqeFetched { qpn: Qpn, message: MessageId, carried: Octets },
+    /// A WQE arrived that a rewind or an acknowledgement had made useless.
+    WqeDiscarded { qpn: Qpn, carried: Octets },
+    /// The message has its turn, and its WQE had been fetched ahead.
+    WqePrefetchHit { qpn: Qpn, message: MessageId },
+    /// The read position went back over so many entries, to the oldest; all are fetched again.
+    SendQueueRewound { qpn: Qpn, entries: u32 },
+
     // Congestion.
     /// A data packet that a switch had marked with CE reached its queue pair.
     CongestionSeen { qpn: Qpn, psn: Psn },
@@ -311,7 +340,7 @@ pub enum EventKind {
 pub enum PcieDirection {
     /// Read requests and received data.
     ToHost,
-    /// Payload to be sent.
+    /// Payload to be sent; where they are modelled, doorbells and WQEs.
     FromHost,
 }
 

@@ -27,7 +27,7 @@ use memory::Memory;
 use queue_pair::QueuePair;
 
 use super::applications::MemoryTicket;
-use crate::base::{Instant, NodeId, Qpn, Span};
+use crate::base::{Instant, NodeId, Octets, Qpn, Span};
 use crate::nic::{self, Connection, WorkRequest};
 use crate::ring::Doorbells;
 use crate::ring::control::{Event, QueuePairRequest as Asked, Reply};
@@ -45,6 +45,7 @@ pub(super) enum Action {
     Register { node: NodeId, region: nic::SharedRegion },
     Deregister { node: NodeId, rkey: u32 },
     Post { node: NodeId, qpn: Qpn, peer_qpn: Qpn, work: WorkRequest },
+    Ring { node: NodeId, qpn: Qpn, entries: u32, blue_flame: Octets },
     PostReceive { node: NodeId, qpn: Qpn, receive: nic::Receive },
     Fail { node: NodeId, qpn: Qpn, cause: FailureCause },
     Tell { node: NodeId, event: EventKind },

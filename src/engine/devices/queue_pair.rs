@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use arrayvec::ArrayVec;
 
 use super::Memory;
-use crate::base::{MessageId, NodeId, Qpn};
+use crate::base::{MessageId, NodeId, Octets, Qpn};
 use crate::ring::{
     CompletionOpcode, Consumer, Cqe, EntryError, MAX_SLOT, Operation, ReceiveEntry, RingError, Status, Wqe,
 };
 
-/// Entries of a send queue that the NIC has at once: the one it carries out, and some ahead so that it never waits for the
-/// next. All others stay in their slots.
+/// Entries of a send queue that the NIC has at once, at least: the one it carries out, and some ahead so that it never waits
+/// for the next. All others stay in their slots.
 const WINDOW: usize = 16;
 
 #[derive(Debug)]
@@ -25,7 +25,11 @@ pub(super) struct QueuePair {
     pub link: Link,
     /// In error: what is posted is flushed.
     pub has_failed: bool,
+    /// Entries that were rung for before there was a peer.
+    pub rung_early: u32,
     send: Consumer<Memory>,
+    /// `WINDOW`, or as many as the NIC may fetch.
+    window: usize,
     sending: VecDeque<Sending>,
     /// The number of the entry behind those, if it cannot be carried out. Nothing is read beyond it.
     refused: Option<u64>,
@@ -67,7 +71,14 @@ struct Entry {
 }
 
 impl QueuePair {
-    pub(super) fn new(qpn: Qpn, send: Consumer<Memory>, receive: Consumer<Memory>, asked: &super::Asked) -> Self {
+    /// * `prefetch`: entries that the NIC fetches ahead.
+    pub(super) fn new(
+        qpn: Qpn,
+        send: Consumer<Memory>,
+        receive: Consumer<Memory>,
+        asked: &super::Asked,
+        prefetch: u32,
+    ) -> Self {
         Self {
             qpn,
             send_cq: asked.send_cq,
@@ -77,7 +88,9 @@ impl QueuePair {
             retry: asked.retry,
             link: Link::None,
             has_failed: false,
+            rung_early: 0,
             send,
+            window: WINDOW.max(1 + prefetch as usize),
             sending: VecDeque::new(),
             refused: None,
             receive,
@@ -91,10 +104,15 @@ impl QueuePair {
         self.send.announce(producer_index)
     }
 
+    /// Octets of a slot of its send queue.
+    pub(super) fn send_slot(&self) -> Octets {
+        Octets::new(self.send.geometry().slot_octets() as u64)
+    }
+
     /// The next work request that the NIC should have, which is then `message`.
     pub(super) fn next_request(&mut self, message: MessageId) -> Option<Wqe> {
         let may_go = matches!(self.link, Link::Up { .. }) && !self.has_failed && self.refused.is_none();
-        if !may_go || self.sending.len() == WINDOW {
+        if !may_go || self.sending.len() == self.window {
             return None;
         }
         let mut buffer = [0; MAX_SLOT];

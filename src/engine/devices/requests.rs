@@ -154,7 +154,8 @@ impl Devices<'_> {
         for cq in [asked.send_cq, asked.receive_cq] {
             application.completion_queues.get_mut(&cq).expect("it was looked up before").users += 1;
         }
-        application.queue_pairs.insert(qpn, QueuePair::new(qpn, send, receive, asked));
+        let prefetch = self.plan.nics[node.index()].config.send_queue.wqe_prefetch;
+        application.queue_pairs.insert(qpn, QueuePair::new(qpn, send, receive, asked, prefetch));
         self.owners.insert((node, qpn), index);
         let reply = Reply::QpCreated { qpn: qpn.get(), receive_offset: send_octets as u64 };
         Ok(Answer { reply, memory: Some(ticket) })
@@ -296,6 +297,11 @@ impl Devices<'_> {
         for caller in [&peer, &caller] {
             self.hear_receives(caller.application, caller.qpn, now);
             self.fill(caller.application, caller.qpn, now);
+            let early =
+                self.queue_pair(caller.application, caller.qpn).map_or(0, |qp| std::mem::take(&mut qp.rung_early));
+            if early > 0 {
+                self.ring_at_nic(caller.application, caller.qpn, early, Octets::ZERO);
+            }
         }
         Ok(())
     }

@@ -24,7 +24,8 @@ impl Devices<'_> {
                     // A doorbell for what is not there is heard by nobody, as from hardware.
                     let qpn = Qpn::new(doorbell.queue_pair);
                     if let Some(qpn) = qpn.filter(|qpn| self.applications[index].queue_pairs.contains_key(qpn)) {
-                        self.ring(index, qpn, doorbell.producer_index, now);
+                        let blue_flame = Octets::new(doorbell.blue_flame.len() as u64);
+                        self.ring(index, qpn, doorbell.producer_index, blue_flame, now);
                     }
                 }
                 // A page that has been tampered with has nothing to say any more: all that it could speak for ends.
@@ -39,7 +40,7 @@ impl Devices<'_> {
         qpns.into_iter().for_each(|qpn| self.hear_receives(index, qpn, now));
     }
 
-    fn ring(&mut self, index: usize, qpn: Qpn, producer_index: u32, now: Instant) {
+    fn ring(&mut self, index: usize, qpn: Qpn, producer_index: u32, blue_flame: Octets, now: Instant) {
         let node = self.applications[index].plan.node;
         let Some(queue_pair) = self.queue_pair(index, qpn) else { return };
         match queue_pair.announce(producer_index) {
@@ -47,8 +48,21 @@ impl Devices<'_> {
                 let event = EventKind::DoorbellRung { qpn, producer_index, entries };
                 self.actions.push_back(Action::Tell { node, event });
                 self.fill(index, qpn, now);
+                self.ring_at_nic(index, qpn, entries, blue_flame);
             }
             Err(_) => self.fail(index, qpn, FailureCause::BadDoorbell, now),
+        }
+    }
+
+    /// The doorbell goes on to the NIC, which knows what it costs. Before there is a peer, doorbells are kept: they ring as
+    /// one when there is.
+    pub(super) fn ring_at_nic(&mut self, index: usize, qpn: Qpn, entries: u32, blue_flame: Octets) {
+        let node = self.applications[index].plan.node;
+        let Some(queue_pair) = self.queue_pair(index, qpn) else { return };
+        if matches!(queue_pair.link, Link::Up { .. }) {
+            self.actions.push_back(Action::Ring { node, qpn, entries, blue_flame });
+        } else {
+            queue_pair.rung_early += entries;
         }
     }
 
@@ -60,11 +74,12 @@ impl Devices<'_> {
             let Some(queue_pair) = self.queue_pair(index, qpn) else { return };
             let Link::Up { node: peer, qpn: peer_qpn } = queue_pair.link else { break };
             let Some(wqe) = queue_pair.next_request(message) else { break };
+            let slot = queue_pair.send_slot();
             let Some(following) = self.next_message.checked_add(1) else {
                 return self.fail(index, qpn, FailureCause::MessagesUsedUp, now);
             };
             self.next_message = following;
-            let work = work_request(message, peer, wqe);
+            let work = work_request(message, peer, wqe, slot);
             self.actions.push_back(Action::Post { node, qpn, peer_qpn, work });
         }
         let refused = self.queue_pair(index, qpn).and_then(QueuePair::refuse_oldest);
@@ -231,7 +246,7 @@ impl Devices<'_> {
     }
 }
 
-fn work_request(message: MessageId, peer: NodeId, wqe: Wqe) -> WorkRequest {
+fn work_request(message: MessageId, peer: NodeId, wqe: Wqe, slot: Octets) -> WorkRequest {
     let (verb, remote) = match wqe.operation {
         Operation::Send { .. } => (Verb::Send, MemoryKey { address: 0, rkey: 0 }),
         Operation::Write { remote_address: address, rkey, .. } => (Verb::Write, MemoryKey { address, rkey }),
@@ -241,7 +256,8 @@ fn work_request(message: MessageId, peer: NodeId, wqe: Wqe) -> WorkRequest {
         Payload::Scatter(list) => nic::Source::Gather(pieces(&list)),
     };
     let (immediate, solicited) = (wqe.operation.immediate(), wqe.solicited);
-    WorkRequest { message, peer, verb, source, remote, immediate, solicited }
+    let (slot, blue_flame) = (Some(slot), false);
+    WorkRequest { message, peer, verb, source, remote, immediate, solicited, slot, blue_flame }
 }
 
 fn pieces(list: &[Sge]) -> Arc<[nic::Piece]> {

@@ -15,6 +15,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((0..30_000_000_u64, 0..2_usize, 0..1_000_u16, size, any::<bool>()), 1..60)
 }
 
+/// An application posts and rings, at times with BlueFlame. Where doorbells are free, ringing changes nothing.
+fn post_and_ring(pair: &mut Pair, ps: u64, end: usize, work: WorkRequest) {
+    let blue_flame = if work.message.0.is_multiple_of(3) { work.wqe_octets() } else { Octets::ZERO };
+    pair.post(ps, end, work);
+    pair.act(ps, end, Act::Input(Input::Ring { qpn: qpn(), entries: 1, blue_flame }));
+}
+
 /// Posts more receives and sound messages than anything else.
 fn enter(pair: &mut Pair, steps: &[Step]) {
     let steps = (0_u32..).zip(steps);
@@ -22,13 +29,13 @@ fn enter(pair: &mut Pair, steps: &[Step]) {
         let immediate = flag.then_some(message);
         match what {
             0..430 => pair.receive(ps, end, u64::from(message), if flag { 20_000 } else { size }),
-            430..700 => pair.post(ps, end, WorkRequest { immediate, ..send(message, size) }),
-            700..970 => pair.post(ps, end, WorkRequest { immediate, ..write(message, size) }),
+            430..700 => post_and_ring(pair, ps, end, WorkRequest { immediate, ..send(message, size) }),
+            700..970 => post_and_ring(pair, ps, end, WorkRequest { immediate, ..write(message, size) }),
             970..975 => {
                 let remote = MemoryKey { address: 0x1000 + 65_000, rkey: 1 };
-                pair.post(ps, end, WorkRequest { remote, ..write(message, size) });
+                post_and_ring(pair, ps, end, WorkRequest { remote, ..write(message, size) });
             }
-            975..980 => pair.post(ps, end, send(message, 65_537)),
+            975..980 => post_and_ring(pair, ps, end, send(message, 65_537)),
             980..983 => pair.act(ps, end, Act::Deregister(1)),
             983..995 => pair.inject(ps, end, &answer(message, Syndrome::RnrNak { timer: 1 })),
             _ => pair.fail(ps, end, FailureCause::Closed),
@@ -95,8 +102,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn all_work_ends_once(steps in steps(), seed: u64, loss in 0..30_u64, rnr_retry in 0..7_u8, retry in 0..=7_u8) {
+    fn all_work_ends_once(
+        steps in steps(),
+        seed: u64,
+        loss in 0..30_u64,
+        rnr_retry in 0..7_u8,
+        retry in 0..=7_u8,
+        is_modelled: bool,
+        wqe_prefetch in 0..5_u32,
+    ) {
+        let doorbell = if is_modelled { DoorbellCost::Modelled } else { DoorbellCost::Free };
         let config = Config {
+            send_queue: SendQueueConfig { doorbell, wqe_prefetch, ..SendQueueConfig::default() },
             mss: Octets::new(512),
             retransmit_timeout: Span::from_us(20),
             ack: AckConfig { delay: Span::from_us(5), ..AckConfig::default() },

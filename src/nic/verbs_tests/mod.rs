@@ -5,6 +5,7 @@
 //! 150,844 ps, has left at 233,924 and arrived at 333,924, is delivered at 403,213 and completed at 436,444.
 
 mod any_work;
+mod doorbells;
 mod errors;
 mod not_ready;
 mod work;
@@ -299,6 +300,8 @@ fn send(message: u32, size: u64) -> WorkRequest {
         remote: MemoryKey { address: 0x1000, rkey: 1 },
         immediate: None,
         solicited: false,
+        slot: None,
+        blue_flame: false,
     }
 }
 

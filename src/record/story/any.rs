@@ -105,6 +105,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
         }),
         congestion(),
         failures(),
+        costs(),
         pauses(),
         (any::<u32>(), any::<u32>()).prop_map(|(psn, payload)| EventKind::PayloadWritten {
             qpn: qpn(2),
@@ -148,6 +149,24 @@ fn failures() -> impl Strategy<Value = EventKind> {
             status: WorkStatus::LocalLengthError
         }),
     ]
+}
+
+fn costs() -> impl Strategy<Value = EventKind> {
+    let (qpn, wqe) = (qpn(2), Octets::new(64));
+    (0..9_usize, 0..3_u32, any::<u32>()).prop_map(move |(what, message, octets)| {
+        let (message, carried, entries) = (MessageId(message), Octets::new(octets.into()), octets);
+        match what {
+            0 => EventKind::DoorbellPosted { qpn, entries, carried },
+            1 => EventKind::DoorbellHeard { qpn, entries },
+            2 => EventKind::BlueFlamePosted { qpn, wqe },
+            3 => EventKind::BlueFlameFellBack { qpn, wqe },
+            4 => EventKind::WqeFetchRequested { qpn, message, carried },
+            5 => EventKind::WqeFetched { qpn, message, carried },
+            6 => EventKind::WqeDiscarded { qpn, carried },
+            7 => EventKind::WqePrefetchHit { qpn, message },
+            _ => EventKind::SendQueueRewound { qpn, entries },
+        }
+    })
 }
 
 fn congestion() -> impl Strategy<Value = EventKind> {
