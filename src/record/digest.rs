@@ -133,7 +133,7 @@ pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
 }
 
 /// `1 frame`, `1,234 frames`.
-pub(super) fn counted(count: u64, thing: &str) -> String {
+pub fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 

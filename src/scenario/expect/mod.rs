@@ -188,6 +188,12 @@ impl Bounds {
         self.least <= value && value <= self.most
     }
 
+    /// `at least 1 time`, `2 to 3 times`.
+    fn counted(self, thing: &str) -> String {
+        let last = if self.most == u64::MAX { self.least } else { self.most };
+        format!("{} {thing}{}", self.text(number), if last == 1 { "" } else { "s" })
+    }
+
     /// In words, with `show` for the values.
     fn text(self, show: impl Fn(u64) -> String) -> String {
         match (self.least, self.most) {

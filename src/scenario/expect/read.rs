@@ -13,7 +13,7 @@ use super::super::plan::FaultPlan;
 use super::super::values;
 use super::{Bounds, Condition, EventCondition, Expectation, Literal, Measure, Messages, Pattern, Stream, vocabulary};
 use crate::base::{NodeId, RuleId};
-use crate::record::MessageStatus;
+use crate::record::{MessageStatus, counted};
 use crate::trace::{EventKind, NodeCounters};
 
 /// The keys that say what an expectation is about.
@@ -135,7 +135,10 @@ impl Reader<'_, '_> {
             self.report.push(
                 Diagnostic::error(subject.value.span(), format!("there is no message {last}"))
                     .label("nobody posts it")
-                    .help(format!("the posts make {count} messages, with numbers from 0; \"all\" means each of them")),
+                    .help(format!(
+                        "the posts make {}, with numbers from 0; \"all\" means each",
+                        counted(count, "message")
+                    )),
             );
             return None;
         }
