@@ -40,7 +40,7 @@ use bytes::Bytes;
 
 pub use ack::{AckCoalescer, AckDecision};
 pub use config::{AckConfig, Address, Config, GENERATION_START, PcieConfig, PcieSide};
-pub use host_memory::{AccessError, HostMemory, MemoryKey, Registration};
+pub use host_memory::{AccessError, Held, HostMemory, MemoryKey, Registration};
 pub use pcie::{TRANSFER_OVERHEAD, TRANSFER_PAYLOAD, transfer_count};
 pub use queue_pair::Connection;
 pub use rate::{
@@ -230,6 +230,10 @@ impl Nic {
     }
 
     /// The memory of the host behind the NIC.
+    pub fn memory(&self) -> &HostMemory {
+        &self.memory
+    }
+
     pub fn memory_mut(&mut self) -> &mut HostMemory {
         &mut self.memory
     }
