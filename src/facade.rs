@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::base::{MessageId, NodeId, Span};
-use crate::engine::{Engine, MemoryWires, Outcome, RunError, Shortcoming, Wires};
+use crate::engine::{Engine, MemoryWires, Outcome, Progress, RunError, Shortcoming, Wires};
 use crate::io::VethWires;
 use crate::netns;
 use crate::record::Ladder;
@@ -141,8 +141,17 @@ impl Scenario {
 
 impl Run {
     fn new(plan: Plan, wires: &mut dyn Wires) -> Result<Self, Error> {
+        Self::watched(plan, wires, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// * `look` is called now and then, and may stop the run.
+    pub(crate) fn watched(
+        plan: Plan,
+        wires: &mut dyn Wires,
+        look: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Self, Error> {
         let mut log = Log::default();
-        let outcome = Engine::new(&plan, wires).run(&mut log, &mut |_| ControlFlow::Continue(()))?;
+        let outcome = Engine::new(&plan, wires).run(&mut log, look)?;
         Ok(Self { names: plan.names(), plan, outcome, events: log.events, completions: log.completions })
     }
 
