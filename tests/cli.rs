@@ -33,7 +33,7 @@ fn ended(command: &mut assert_cmd::Command) -> (i32, String) {
 fn help_names_every_command_and_where_to_start() {
     let (code, said) = ended(&mut program(["--help"]));
     assert_eq!(code, 0);
-    for word in ["run", "check", "doctor", "completions", "netns/pair.toml", "Exit codes"] {
+    for word in ["run", "check", "explain", "doctor", "completions", "netns/pair.toml", "Exit codes"] {
         assert!(said.contains(word), "no `{word}` in\n{said}");
     }
     assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");

@@ -77,6 +77,7 @@ fn output_that_cannot_be_written_is_exit_code_3() {
         &["test", "scenario.toml"],
         &["show", "out/scenario"],
         &["doctor"],
+        &["explain"],
         &["completions", "bash"],
         &["--help"],
         &["--version"],
@@ -270,6 +271,45 @@ fn an_interrupted_test_says_so_and_keeps_what_was_done() {
         let junit = fs::read_to_string(dir.path().join("junit.xml")).unwrap();
         assert!(!junit.contains("c.toml"), "{junit}");
     }
+}
+
+// --- what can be written ---
+
+#[test]
+fn explain_has_a_line_for_every_key_and_finds_words() {
+    let explain = |arguments: &[&str]| {
+        let output = program(["explain"].iter().chain(arguments)).output().unwrap();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, all) = explain(&[]);
+    assert_eq!(code, Some(0));
+    for words in
+        ["[nic]  mss = \"4096B\"  # size", "[[posts]]  size", "action  \"drop\"", "event  nak_made", "counter  num_rto"]
+    {
+        assert!(all.contains(words), "no `{words}` in\n{all}");
+    }
+    let (code, events) = explain(&["events"]);
+    assert!(
+        code == Some(0) && events.lines().skip(1).all(|line| line.is_empty() || line.starts_with("event  ")),
+        "{events}"
+    );
+    let (code, found) = explain(&["XOFF"]);
+    assert!(code == Some(0) && found.contains("kind  \"xoff\"") && !found.contains("mss"), "{found}");
+    let (code, refused) = explain(&["parsecs"]);
+    assert!(code == Some(2) && refused.contains("the topics are scenario, run"), "{refused}");
+}
+
+#[test]
+fn long_lists_of_names_end_with_a_whole_name_and_where_the_rest_is() {
+    let scenario =
+        one_write("1B") + "[[expect]]\nevent = \"zzz\"\n[[expect]]\ncounter = \"zzz\"\nequals = 1\n[nic]\nzzz = 1\n";
+    let refused = rocemu::scenario::parse("names.toml", &scenario).unwrap_err().to_string();
+    for topic in ["events", "counters"] {
+        let list = refused.lines().find(|line| line.ends_with(&format!(" more: rocemu explain {topic}")));
+        let (names, _) = list.expect(&refused).split_once(" \u{2026} and ").expect("a count of the rest");
+        assert!(names.ends_with('"'), "{names}");
+    }
+    assert!(refused.contains("`rocemu explain nic` explains them"), "{refused}");
 }
 
 // --- what was meant ---

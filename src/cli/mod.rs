@@ -5,6 +5,7 @@
 
 mod check;
 mod doctor;
+mod explain;
 mod failure;
 mod outputs;
 mod progress;
@@ -49,6 +50,7 @@ enum Command {
     Test(test::Arguments),
     Show(show::Arguments),
     Check(check::Arguments),
+    Explain(explain::Arguments),
     Doctor(doctor::Arguments),
     /// Print a completion script for your shell.
     Completions {
@@ -89,6 +91,7 @@ pub fn main() -> ExitCode {
         Command::Test(arguments) => test::test(&arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions { shell } => {
             // It would panic on a reader who has left.

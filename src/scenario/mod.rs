@@ -32,6 +32,7 @@ mod passage;
 mod per_class;
 mod plan;
 pub mod quantity;
+pub mod reference;
 mod routes;
 mod settings;
 mod switch_catalogue;

@@ -62,6 +62,7 @@ use crate::record::MessageStatus;
 
 pub use judge::{Judge, Verdict};
 pub(super) use read::read;
+pub(super) use vocabulary::fields as event_fields;
 
 /// One thing that has to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
