@@ -273,6 +273,48 @@ fn an_interrupted_test_says_so_and_keeps_what_was_done() {
     }
 }
 
+// --- scripts ---
+
+#[test]
+fn scripts_say_what_they_lack() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if has("python3") {
+        let dir = scratch();
+        fs::create_dir(dir.path().join("scapy")).unwrap();
+        fs::write(dir.path().join("scapy/__init__.py"), "raise ImportError('none here')").unwrap();
+        let check = |path: &Path, file: &str| {
+            let mut command = Command::new("python3");
+            command.arg(root.join("scripts/check-icrc")).arg(file).env("PYTHONPATH", path).output().unwrap()
+        };
+        let missing = check(dir.path(), "any.pcapng");
+        assert_eq!(missing.status.code(), Some(3), "{}", text(&missing.stderr));
+        assert!(text(&missing.stderr).contains("this needs scapy"), "{}", text(&missing.stderr));
+    } else {
+        skip("needs python3");
+    }
+    if common::is_root() && has("setpriv") {
+        let script = fs::read_to_string(root.join("netns/pair.sh")).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "bash",
+            "-c",
+            &script,
+            "pair.sh",
+            "up",
+        ]);
+        let refused = command.current_dir("/").output().unwrap();
+        assert_eq!(refused.status.code(), Some(3), "{}", text(&refused.stderr));
+        assert_eq!(text(&refused.stderr), "pair.sh: only root may give names to network namespaces: sudo pair.sh up\n");
+    } else {
+        skip("needs root and setpriv to become an ordinary user");
+    }
+}
+
 // --- what can be written ---
 
 #[test]
