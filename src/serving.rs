@@ -49,7 +49,7 @@ impl Serving {
         let applications = ApplicationSockets::open(dir.path(), &plan, Limits::default(), Arc::clone(&stop));
         let mut applications = applications.map_err(RunError::Applications)?;
         let sockets = applications.invitations().map(|(name, path)| (name.to_owned(), path.to_owned())).collect();
-        let run = std::thread::spawn(move || Run::with_applications(plan, &mut wires, Some(&mut applications)));
+        let run = std::thread::spawn(move || Run::serving(plan, &mut wires, &mut applications));
         Ok(Self { sockets, stop, run: Some(run), _dir: dir })
     }
 

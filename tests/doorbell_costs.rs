@@ -9,7 +9,8 @@ use std::thread;
 use rocemu::host::{Device, Error, QueuePairConfig, WorkRequest};
 use rocemu::{Run, Scenario};
 
-const APPLICATIONS: &str = "[[applications]]\nname = 'client'\nnode = 'a'\n[[applications]]\nname = 'server'\nnode = 'b'";
+const APPLICATIONS: &str =
+    "[[applications]]\nname = 'client'\nnode = 'a'\n[[applications]]\nname = 'server'\nnode = 'b'";
 const SEND: u64 = 80_000 + 1_320 + 202_520;
 /// Where doorbells are free, the inline data are fetched like any other: a request, and 42 B.
 const FREE_SEND: u64 = SEND + 1_555 + 666;

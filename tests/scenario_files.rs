@@ -449,7 +449,8 @@ fn attributes_outside_their_range_are_refused() {
     // The largest MSS that the default Mtu allows.
     assert_eq!(plan_with("[nic]\nmss = \"4125B\"").nics[0].config.mss.get(), 4_125);
     // The most that can be inline.
-    let posts = plan_with("[[posts]]\nfrom = \"a\"\nto = \"b\"\nsize = \"480B\"\ninline = true\nblue_flame = true").posts;
+    let posts =
+        plan_with("[[posts]]\nfrom = \"a\"\nto = \"b\"\nsize = \"480B\"\ninline = true\nblue_flame = true").posts;
     assert!(posts[0].inline && posts[0].blue_flame && !posts[1].inline && !posts[1].blue_flame);
 }
 

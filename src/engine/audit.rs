@@ -98,13 +98,12 @@ impl MessageAudit {
             return;
         }
         let rkey = registration(message, Octets::ZERO).key.rkey;
-        let mut held = |node: NodeId| nics[node.index()].memory_mut().deregister(rkey).unwrap_or_default();
-        let (sent, received) = (held(open.sender), held(open.receiver));
-        self.compared += Octets::new(sent.len() as u64);
-        if sent != received {
-            let same = sent.iter().zip(&received).take_while(|(a, b)| a == b).count();
-            self.mismatches.push(Mismatch { message, offset: same });
-        }
+        let mut held = |node: NodeId| nics[node.index()].memory_mut().deregister(rkey);
+        let (Some(sent), Some(received)) = (held(open.sender), held(open.receiver)) else {
+            unreachable!("both ends of a message under way have its memory")
+        };
+        self.compared += sent.size();
+        self.mismatches.extend(sent.first_difference(&received).map(|offset| Mismatch { message, offset }));
     }
 
     /// Every message posted so far is completed and delivered, or has failed.

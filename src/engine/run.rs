@@ -118,6 +118,8 @@ pub enum RunError {
     Applications(#[from] ApplicationsError),
     #[error("an output could not be written: {0}")]
     Record(#[from] std::io::Error),
+    #[error("this machine has too little memory left for a message of {0} to be received")]
+    Memory(Octets),
     #[error("{0}; this is a fault of the emulator, please report it with the scenario")]
     Books(#[from] Imbalance),
 }
@@ -270,6 +272,9 @@ impl<'a> Engine<'a> {
 
     pub(super) fn handle(&mut self, node: NodeId, input: Input, sink: &mut dyn Sink) -> Result<(), RunError> {
         self.nics[node.index()].handle_input(self.now, input);
+        if let Some(size) = self.nics[node.index()].memory().shortage() {
+            return Err(RunError::Memory(size));
+        }
         while let Some(output) = self.nics[node.index()].poll_output() {
             match output {
                 nic::Output::Event(kind) => self.tell(node, kind, sink)?,

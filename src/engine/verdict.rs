@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Mismatch, Outcome};
 use crate::base::{Instant, MessageId, NodeId, Octets, PortId};
+use crate::record::counted;
 use crate::scenario::Plan;
 use crate::trace::{DropReason, Headline, Names};
 
@@ -171,7 +172,8 @@ impl fmt::Display for Shortcoming {
                 write!(f, "message {message} arrived changed, first at octet {offset}")
             }
             Self::Unfinished { messages, end } => {
-                write!(f, "{} message(s) unfinished at {end}: {}", messages.len(), first_few(messages))
+                let count = counted(messages.len() as u64, "message");
+                write!(f, "{count} unfinished at {end}: {}", first_few(messages))
             }
             Self::StillAttached { applications, end } => {
                 write!(f, "still attached at {end}: {}", applications.join(", "))
@@ -179,10 +181,11 @@ impl fmt::Display for Shortcoming {
             Self::LosslessViolation { line, .. } | Self::ExpectationFailed { line, .. } => f.write_str(line),
             Self::FaultNeverFired { name, matched: 0 } => write!(f, "fault `{name}` never happened: no frame matched"),
             Self::FaultNeverFired { name, matched } => {
-                write!(f, "fault `{name}` never happened: {matched} frame(s) matched, none by its nth or probability")
+                let frames = counted(*matched, "frame");
+                write!(f, "fault `{name}` never happened: {frames} matched, none by its nth or probability")
             }
             Self::FramesStuck { name, frames } => {
-                write!(f, "fault `{name}` held back {frames} frame(s) that too few others followed")
+                write!(f, "fault `{name}` held back {} that too few others followed", counted(*frames, "frame"))
             }
         }
     }

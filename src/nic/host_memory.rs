@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::SharedMemory;
+use super::content::{Content, Held};
 use super::work::{Piece, Receive, Source, length};
 use crate::base::{MessageId, Octets, Qpn};
 
@@ -70,6 +71,7 @@ pub struct Target {
 pub struct HostMemory {
     regions: BTreeMap<u32, Region>,
     receives: BTreeMap<Qpn, VecDeque<Receive>>,
+    shortage: Option<Octets>,
 }
 
 #[derive(Clone, Debug)]
@@ -80,19 +82,6 @@ struct Region {
     /// The message of the scenario that it was registered for.
     message: Option<MessageId>,
     content: Content,
-}
-
-/// Regions hold no octets before they are touched, so that a long queue of messages costs nothing.
-#[derive(Clone, Debug)]
-enum Content {
-    /// The payload pattern of this message, to be sent.
-    Pattern(MessageId),
-    Filled(Bytes),
-    /// Nothing received yet.
-    Empty,
-    Received(Vec<u8>),
-    /// The application's.
-    Shared(SharedRegion),
 }
 
 impl MemoryKey {
@@ -129,7 +118,7 @@ impl HostMemory {
 
     /// Registers memory for a message to be received into.
     pub fn register_target(&mut self, registration: Registration) {
-        self.insert(registration, Content::Empty);
+        self.insert(registration, Content::Received(Vec::new()));
     }
 
     fn insert(&mut self, Registration { message, key, size }: Registration, content: Content) {
@@ -200,16 +189,10 @@ impl HostMemory {
         each_part(&target.pieces, target.offset, size, |part| self.check(domain, part, target.access))
     }
 
-    /// Reads `size` octets of a message from `offset` on; a slice, not a copy, where that is possible.
+    /// Reads `size` octets of a message from `offset` on; of a pattern a slice, not a copy.
     ///
     /// * Errors: as [`HostMemory::check_target`].
-    pub fn read(
-        &mut self,
-        domain: Domain,
-        source: &Source,
-        offset: Octets,
-        size: Octets,
-    ) -> Result<Bytes, AccessError> {
+    pub fn read(&self, domain: Domain, source: &Source, offset: Octets, size: Octets) -> Result<Bytes, AccessError> {
         let pieces = match source {
             Source::Gather(pieces) => pieces,
             Source::Inline(octets) => {
@@ -230,13 +213,13 @@ impl HostMemory {
         Ok(whole.unwrap_or_default())
     }
 
-    fn read_part(&mut self, domain: Domain, piece: Piece) -> Result<Bytes, AccessError> {
-        let region = self.regions.get_mut(&piece.key.rkey).ok_or(AccessError)?;
-        let range = region.range(domain, piece, Access::Read)?;
-        Ok(region.read(range))
+    fn read_part(&self, domain: Domain, piece: Piece) -> Result<Bytes, AccessError> {
+        let region = self.regions.get(&piece.key.rkey).ok_or(AccessError)?;
+        Ok(region.content.read(region.range(domain, piece, Access::Read)?))
     }
 
-    /// Writes `payload` to where `target` is.
+    /// Writes `payload` to where `target` is. If this machine has no memory for it, it is lost, and
+    /// [`HostMemory::shortage`] says so.
     ///
     /// * Errors: as [`HostMemory::check_target`]. Pieces before the one that was refused are written.
     pub fn write(&mut self, domain: Domain, target: &Target, payload: &[u8]) -> Result<(), AccessError> {
@@ -246,17 +229,23 @@ impl HostMemory {
             let range = region.range(domain, part, target.access)?;
             let (now, later) = left.split_at(range.len());
             left = later;
-            region.write(range, now);
+            if region.content.write(region.size, range, now).is_err() {
+                self.shortage = Some(region.size);
+            }
             Ok(())
         })
     }
 
+    /// The size of a region for which this machine has not had enough memory. From then on a run proves nothing.
+    pub fn shortage(&self) -> Option<Octets> {
+        self.shortage
+    }
+
     /// Deregisters a region; for one of the scenario returns what it held.
-    pub fn deregister(&mut self, rkey: u32) -> Option<Bytes> {
-        let mut region = self.regions.remove(&rkey)?;
-        match region.content {
-            Content::Shared(_) => None,
-            _ => Some(region.octets()),
+    pub fn deregister(&mut self, rkey: u32) -> Option<Held> {
+        match self.regions.remove(&rkey)? {
+            Region { content: Content::Shared(_), .. } => None,
+            Region { size, content, .. } => Some(Held { size, content }),
         }
     }
 }
@@ -296,60 +285,6 @@ impl Region {
         }
         Ok(start as usize..end as usize)
     }
-
-    fn read(&mut self, range: Range<usize>) -> Bytes {
-        match &self.content {
-            Content::Shared(region) => {
-                let mut octets = vec![0; range.len()];
-                region.memory.read(region.offset + range.start as u64, &mut octets);
-                octets.into()
-            }
-            _ => self.octets().slice(range),
-        }
-    }
-
-    fn write(&mut self, range: Range<usize>, octets: &[u8]) {
-        match &self.content {
-            Content::Shared(region) => region.memory.write(region.offset + range.start as u64, octets),
-            _ => self.octets_mut()[range].copy_from_slice(octets),
-        }
-    }
-
-    /// All octets of a region of the scenario.
-    fn octets(&mut self) -> Bytes {
-        if let Content::Filled(bytes) = &self.content {
-            return bytes.clone();
-        }
-        let filled = Bytes::from(std::mem::take(self.octets_mut()));
-        self.content = Content::Filled(filled.clone());
-        filled
-    }
-
-    fn octets_mut(&mut self) -> &mut Vec<u8> {
-        let received = match std::mem::replace(&mut self.content, Content::Empty) {
-            Content::Received(bytes) => bytes,
-            Content::Empty => vec![0; self.size.get() as usize],
-            Content::Pattern(message) => pattern(message, self.size),
-            Content::Filled(bytes) => bytes.into(),
-            Content::Shared(_) => unreachable!("shared memory is read and written in its place"),
-        };
-        self.content = Content::Received(received);
-        match &mut self.content {
-            Content::Received(bytes) => bytes,
-            _ => unreachable!("it was just put there"),
-        }
-    }
-}
-
-/// The payload of a message.
-///
-/// * Source: interface.md "Ids".
-fn pattern(message: MessageId, size: Octets) -> Vec<u8> {
-    // It repeats every 256 octets.
-    let block: Vec<u8> = (0..256_u32).map(|i| (3 + 7 * i).wrapping_add(message.0) as u8).collect();
-    let mut octets = block.repeat(size.get().div_ceil(256) as usize);
-    octets.truncate(size.get() as usize);
-    octets
 }
 
 #[cfg(test)]
@@ -391,7 +326,7 @@ mod tests {
         assert_eq!(check(KEY, u64::MAX), Err(AccessError));
         assert_eq!(memory.check(Domain(1), piece(KEY, 1), Access::Read), Err(AccessError), "another's");
         assert_eq!(memory.message_at(1), Some(MessageId(5)));
-        assert_eq!(memory.deregister(1).unwrap(), vec![0; 10]);
+        assert_eq!(memory.deregister(1).unwrap().content.read(0..10), vec![0; 10]);
     }
 
     #[test]
@@ -401,8 +336,8 @@ mod tests {
         let target = Target::new([piece(KEY, 4)].into(), Access::LocalWrite).plus(Octets::new(1));
         memory.write(Domain::SCENARIO, &target, &[7, 8]).unwrap();
         assert_eq!(memory.check_target(Domain::SCENARIO, &target, Octets::new(4)), Err(AccessError));
-        assert_eq!(memory.deregister(1).unwrap()[..], [0, 7, 8, 0]);
-        assert_eq!(memory.deregister(1), None);
+        assert_eq!(memory.deregister(1).unwrap().content.read(0..4)[..], [0, 7, 8, 0]);
+        assert!(memory.deregister(1).is_none());
     }
 
     const OWN: Domain = Domain(7);
@@ -434,7 +369,7 @@ mod tests {
         shared(&mut memory, 2, false, false);
         let source = Source::Gather([at(100, 1, 2), at(103, 1, 0), at(101, 2, 3), at(107, 1, 1)].into());
         // Octets 2, 3 | nothing | 3, 4, 5 | 9.
-        let mut read = |offset, size| memory.read(OWN, &source, Octets::new(offset), Octets::new(size));
+        let read = |offset, size| memory.read(OWN, &source, Octets::new(offset), Octets::new(size));
         assert_eq!(read(0, 6).unwrap()[..], [2, 3, 3, 4, 5, 9]);
         assert_eq!(read(1, 3).unwrap()[..], [3, 3, 4]);
         assert_eq!(read(5, 1).unwrap()[..], [9]);
@@ -488,6 +423,16 @@ mod tests {
         assert_eq!(register(1, u64::MAX, 1), Err(AccessError));
         assert_eq!(register(1, 0, 10), Ok(()));
         assert_eq!(register(1, 0, 10), Err(AccessError), "the key is taken");
-        assert_eq!(memory.deregister(1), None);
+        assert!(memory.deregister(1).is_none());
+    }
+
+    #[test]
+    fn memory_that_this_machine_does_not_have_is_missed_and_said() {
+        let mut memory = HostMemory::default();
+        memory.register_target(registration(1 << 62));
+        assert_eq!(memory.shortage(), None);
+        let target = Target::new([piece(KEY, 1 << 62)].into(), Access::RemoteWrite);
+        memory.write(Domain::SCENARIO, &target, &[1]).unwrap();
+        assert_eq!(memory.shortage(), Some(Octets::new(1 << 62)));
     }
 }

@@ -23,6 +23,7 @@ mod acknowledge;
 mod answer;
 mod config;
 mod congestion;
+mod content;
 mod doorbell;
 mod failure;
 mod generate;
@@ -50,6 +51,7 @@ use bytes::Bytes;
 
 pub use ack::{AckCoalescer, AckDecision};
 pub use config::{AckConfig, Address, Config, DoorbellCost, GENERATION_START, PcieConfig, PcieSide, SendQueueConfig};
+pub use content::Held;
 pub use host_memory::{Access, AccessError, Domain, HostMemory, MemoryKey, Registration, SharedRegion, Target};
 pub use pcie::{TRANSFER_OVERHEAD, TRANSFER_PAYLOAD, transfer_count};
 pub use queue_pair::{Connection, Service};
@@ -265,6 +267,10 @@ impl Nic {
     }
 
     /// The memory of the host behind the NIC.
+    pub fn memory(&self) -> &HostMemory {
+        &self.memory
+    }
+
     pub fn memory_mut(&mut self) -> &mut HostMemory {
         &mut self.memory
     }

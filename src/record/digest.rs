@@ -73,10 +73,22 @@ fn each_message(input: &SummaryInput<'_>) -> Vec<String> {
                 (None, None, Some(_)) => "delivered, not completed".into(),
                 (None, None, None) => "not delivered".into(),
             },
-            row.goodput_bps().map(rate).unwrap_or_default(),
+            goodput(row),
         ]
     };
     columns(&input.messages.rows().map(cells).collect::<Vec<_>>())
+}
+
+/// Of a message: what its sender sees and, if its payload was slower than that to reach the receiving host, that as well:
+/// an ACK says that the NIC has it.
+fn goodput(row: &MessageRow) -> String {
+    let Some(completed) = row.goodput_bps() else { return String::new() };
+    match row.delivery_bps() {
+        Some(delivered) if delivered < completed / 100 * 99 => {
+            format!("{}, {} into the host", rate(completed), rate(delivered))
+        }
+        _ => rate(completed),
+    }
 }
 
 fn all_messages(messages: &MessageStats) -> Vec<String> {
@@ -136,7 +148,7 @@ pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
 }
 
 /// `1 frame`, `1,234 frames`.
-pub(super) fn counted(count: u64, thing: &str) -> String {
+pub fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
@@ -183,9 +195,9 @@ fn wall_text(wall: Duration) -> String {
 pub(super) fn decimal(value: u64, unit: u64, decimals: u32) -> String {
     let parts = 10_u128.pow(decimals);
     let scaled = (u128::from(value) * parts + u128::from(unit) / 2) / u128::from(unit);
-    let (whole, rest) = (scaled / parts, scaled % parts);
+    let (whole, rest) = (grouped((scaled / parts) as u64), scaled % parts);
     if rest == 0 {
-        return whole.to_string();
+        return whole;
     }
     let digits = format!("{rest:0width$}", width = decimals as usize);
     format!("{whole}.{}", digits.trim_end_matches('0'))
@@ -269,7 +281,7 @@ mod tests {
 
               1,234 of 1,234 messages completed
               completion time: min 1 ns, median 617 ns, max 1.234 us
-              goodput of all 1,234 KiB together: 8192 Gb/s
+              goodput of all 1,234 KiB together: 8,192 Gb/s
 
               a  sent 0 frames, 0 B  received 0 frames, 0 B
               b  sent 0 frames, 0 B  received 0 frames, 0 B

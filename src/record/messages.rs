@@ -135,6 +135,13 @@ impl MessageRow {
         words::goodput_bps(self.bytes, self.completion_time()?)
     }
 
+    /// Its octets over the time from its post to its delivery.
+    ///
+    /// * Units: bit/s, rounded half up.
+    pub fn delivery_bps(&self) -> Option<u64> {
+        words::goodput_bps(self.bytes, self.delivered?.since(self.posted))
+    }
+
     const fn is_final(&self) -> bool {
         self.failed.is_some() || (self.completed.is_some() && self.delivered.is_some())
     }

@@ -44,7 +44,7 @@ use std::io::{self, BufWriter, Write};
 pub use attribution::{Attribution, Cause, QueuePairTime, Times};
 pub use capture::{Capture, CaptureMode};
 pub use congestion::Congestion;
-pub use digest::digest;
+pub use digest::{counted, digest};
 pub use event_log::{EventLog, event_object};
 pub use ladder::{Ladder, LinkEnds};
 pub use messages::{MessageRow, MessageStats, MessageStatus, MessageTable};

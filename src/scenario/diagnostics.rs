@@ -194,7 +194,11 @@ impl Report {
     /// Says it once: defaults that many nodes share are checked for each of them.
     pub(super) fn push(&mut self, mut diagnostic: Diagnostic) {
         for text in [&mut diagnostic.message, &mut diagnostic.label, &mut diagnostic.help] {
-            text.truncate(floor_char(text, TEXT_MAX));
+            if text.len() > TEXT_MAX {
+                let end = floor_char(text, TEXT_MAX);
+                text.truncate(text[..end].rfind(' ').unwrap_or(end));
+                text.push('\u{2026}');
+            }
         }
         let same = |other: &Diagnostic| other.span == diagnostic.span && other.message == diagnostic.message;
         if self.list.iter().any(same) {

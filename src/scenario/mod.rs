@@ -33,6 +33,7 @@ mod passage;
 mod per_class;
 mod plan;
 pub mod quantity;
+pub mod reference;
 mod routes;
 mod settings;
 mod switch_catalogue;
@@ -131,6 +132,14 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     let expectations = expect::read(&mut root, &scene, &faults, report);
     root.finish(|name| attributes::table_of(name, Owner::Scenario), report);
     check::all(&network, &traffic, report);
+    let is_idle = traffic.posts.is_empty() && applications.is_empty() && faults.is_empty() && expectations.is_empty();
+    if is_idle && !report.has_errors() {
+        report.push(
+            Diagnostic::warning(0..0, "this scenario posts nothing and expects nothing: it passes whatever happens")
+                .label("nothing to do")
+                .help("describe what is sent under [[posts]], and what must come of it under [[expect]]"),
+        );
+    }
     Some(assemble(scenario, run, network, traffic, applications, faults, expectations))
 }
 

@@ -8,19 +8,24 @@ use crate::wire::WireError;
 
 /// Declares the counters once: a field each, and the list of their names in order.
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         /// What one node counted since the start of the run.
         ///
         /// Names are the columns of the transport and port records where those have one.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct NodeCounters {
-            $($(#[$doc])* pub $name: u64,)*
+            $($(#[doc = $doc])* pub $name: u64,)*
         }
 
         impl NodeCounters {
             /// Every counter with its name, in the order of declaration.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
+            }
+
+            /// Every counter with what it counts, if its name does not say it.
+            pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
+                [$((stringify!($name), concat!($($doc),*).trim_ascii_start()),)*].into_iter()
             }
 
             /// Counts what `other` did as well.

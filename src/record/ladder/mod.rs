@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
 
 use super::marked::Marked;
-use super::{into_inner, words};
+use super::{counted, into_inner, words};
 use crate::base::{Instant, NodeId, PortId};
 use crate::trace::{DropReason, Effect, Event, EventKind, Headline, Names, PacketKind, RuleEffect, Sink, Verdict};
 
@@ -265,7 +265,10 @@ impl<W: Write> Sink for Ladder<W> {
                 self.note(event, format!("timeout, the oldest PSN without an acknowledgement is {oldest}"));
             }
             EventKind::Rewound { to, packets, .. } => {
-                self.note(event, format!("goes back to PSN {to}, {packets} packets taken back"));
+                self.note(
+                    event,
+                    format!("goes back to PSN {to}, {} taken back", counted(u64::from(packets), "packet")),
+                );
             }
             EventKind::Paused { class, duration, .. } => {
                 self.note(event, format!("class {class} paused for {duration}"));

@@ -63,7 +63,7 @@ pub struct SummaryInput<'a> {
 /// * `queue_pairs` says for every end that posted what its time went to: `time_ps` adds up to `end_ps`, in the order of
 ///   [`Cause`](super::Cause). `goodput_bps` is `delivered_octets` over `active_ps`, the time with something to send;
 ///   `lowest_rate_bps` is null if its rate never moved.
-/// * `fairness` has an entry for every group of queue pairs that were active together
+/// * `fairness` has an entry for every group of queue pairs that were active together and had one receiver
 ///   (`congestion::Together`): Jain's index of their goodputs in millionths, and the least, the
 ///   greatest, and what the one is of the other.
 /// * `nodes`: peaks, pauses and marks only where there were any; `xoff_octets` and `xon_octets` where PFC is enabled,

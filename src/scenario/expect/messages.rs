@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::watch::Finding;
-use super::{Measure, Messages, number, rate, when};
+use super::{Measure, Messages, rate, when};
 use crate::base::{Instant, MessageId, NodeId, Qpn};
 use crate::record::{MessageRow, MessageStatus};
 use crate::scenario::Plan;
@@ -101,7 +101,7 @@ impl Measure {
         match self {
             Self::Completed(bounds) => format!("completed {}", when(*bounds)),
             Self::Delivered(bounds) => format!("delivered {}", when(*bounds)),
-            Self::Retransmissions(bounds) => format!("with {} retransmission(s)", bounds.text(number)),
+            Self::Retransmissions(bounds) => format!("with {}", bounds.counted("retransmission")),
             Self::Goodput(bounds) => format!("with a goodput of {}", bounds.text(rate)),
             Self::Status(status) => status_text(*status).to_owned(),
         }

@@ -5,7 +5,7 @@ const PACKET: [&str; 5] = ["packet", "class", "dest_qpn", "psn", "payload_octets
 const QUEUE: [&str; 2] = ["queue", "queue_class"];
 
 /// Keys of an event besides `t_ps`, `node` and `event`. Lists are not among them: there is nothing to compare them with.
-pub(super) fn fields(event: &str) -> Vec<&'static str> {
+pub(in super::super) fn fields(event: &str) -> Vec<&'static str> {
     let (own, shared): (&[&'static str], &[&[&'static str]]) = match event {
         "message_posted" => (&["message", "peer", "qpn", "verb", "bytes"], &[]),
         "application_opened" | "application_left" => (&["application"], &[]),
