@@ -85,7 +85,7 @@ fn events_become_faults_of_the_connection_they_name() {
 fn the_sample_plays_on_the_scenario_it_is_for() {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("netns");
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
-    let mut plan = rocemu::scenario::parse("pair.toml", &read("pair.toml")).unwrap().plan;
+    let mut plan = scenario::parse("pair.toml", &read("pair.toml")).unwrap().plan;
     lumina::parse("pair-lumina.yml", &read("pair-lumina.yml")).unwrap().apply(&mut plan).unwrap();
     let (outcome, _) = run(&plan);
     assert_eq!(outcome.shortcomings(&plan), []);

@@ -599,7 +599,7 @@ fn expectations_that_mean_nothing_are_refused() {
         ("event = \"nak_made\"\nwithin = \"1us\"\n«of» = { node = \"a\" }", "has no `event`", "nak_made"),
         ("order = «[\"nak_made\"]»", "one event has no order", "event ="),
         ("order = «[]»", "is an empty list", "several"),
-        ("order = [\"nak_made\", «\"rewind\"»]", "is not an event", "\"rewound\""),
+        ("order = [\"nak_made\", «\"rewind\"»]", "is not an event", "rocemu explain events"),
         ("rate = «\"line\"»\nat_least = \"1Gbps\"", "is not a rate", "\"wire\""),
         ("fault = «\"the los\"»\nfired = 1", "there is no fault `the los`", "the loss"),
         ("no_drops = «false»", "expects nothing", "remove"),

@@ -8,7 +8,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snip
 /// Errors after this many are only counted, and so are warnings: nobody reads more, and a hostile file must not make us write a book.
 const SHOWN_MAX: usize = 100;
 /// Longer texts are cut: they repeat what the file says, which may be anything.
-const TEXT_MAX: usize = 600;
+const TEXT_MAX: usize = 700;
 /// Longer lines are cut around what is wrong: a generated file may be one line.
 const LINE_MAX: usize = 200;
 

@@ -183,7 +183,7 @@ pub(super) fn shortened(text: &str) -> String {
 
 /// Names in a row, as many as are worth reading; `topic` of the reference has all of them.
 pub(super) fn listing<N: AsRef<str>>(names: impl IntoIterator<Item = N>, topic: &str) -> String {
-    const LENGTH_MAX: usize = 450;
+    const LENGTH_MAX: usize = 540;
     let (mut list, mut more) = (String::new(), 0);
     for name in names {
         let name = name.as_ref();
@@ -267,7 +267,7 @@ mod tests {
     fn a_long_list_ends_with_a_whole_name() {
         let names: Vec<_> = (0..100).map(|n| format!("name_{n:02}")).collect();
         let list = listing(&names, "events");
-        assert!(list.ends_with("name_49 \u{2026} and 50 more: rocemu explain events"), "{list}");
+        assert!(list.ends_with("name_59 \u{2026} and 40 more: rocemu explain events"), "{list}");
         assert_eq!(listing(["a", "b"], "events"), "a, b");
     }
 
