@@ -5,6 +5,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
@@ -35,13 +36,18 @@ impl Nics {
 
     fn start_in(dir: TempDir, options: &[&str]) -> Self {
         fs::write(dir.path().join("ping-pong.toml"), SCENARIO).unwrap();
+        let file = |node: &str| fs::metadata(dir.path().join(format!("out/{node}.sock"))).map(|file| file.ino()).ok();
+        // Of a run that was killed.
+        let old = ["a", "b"].map(file);
         let mut command = Command::new(PROGRAM);
         command.args(["run", "ping-pong.toml", "--out", "out", "--events"]).args(options).current_dir(dir.path());
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut nics = Self { dir, child: Some(child) };
         eventually("the sockets are there", || {
             assert!(nics.child.as_mut().unwrap().try_wait().unwrap().is_none(), "it ended by itself");
-            nics.socket("a").exists() && nics.socket("b").exists()
+            let file = |node: &str| fs::metadata(nics.socket(node)).map(|file| file.ino()).ok();
+            let now = ["a", "b"].map(file);
+            now.iter().zip(&old).all(|(now, old)| now.is_some() && now != old)
         });
         nics
     }

@@ -22,7 +22,7 @@ pub struct Topic {
 /// Keys of one kind of table: the topic, the table, and name, example and meaning of each.
 type Section = (&'static str, &'static str, &'static [(&'static str, &'static str, &'static str)]);
 
-const ABOUT: [(&str, &str); 16] = [
+const ABOUT: [(&str, &str); 17] = [
     ("scenario", "the scenario as a whole"),
     ("run", "how long it runs, and what it records"),
     ("topology", "nodes, switches and links in one line"),
@@ -31,6 +31,7 @@ const ABOUT: [(&str, &str); 16] = [
     ("links", "who is joined to whom"),
     ("queue_pairs", "connections, for posts that name one"),
     ("posts", "who sends what, and when"),
+    ("applications", "processes of their own that use a NIC"),
     ("faults", "what goes wrong on purpose"),
     ("match", "which frames a fault happens to; every condition may be a list, any of which will do"),
     ("frame", "a frame that a fault injects: octets in hex, or a table"),
@@ -41,7 +42,7 @@ const ABOUT: [(&str, &str); 16] = [
     ("units", "how quantities are written"),
 ];
 
-const SECTIONS: [Section; 23] = [
+const SECTIONS: [Section; 24] = [
     (
         "scenario",
         "[scenario]",
@@ -132,6 +133,17 @@ const SECTIONS: [Section; 23] = [
             ("at", "\"0ns\"", "time: When the first is posted."),
             ("count", "1", "How many."),
             ("every", "\"0ns\"", "time: From one to the next; all at once unless given."),
+            ("inline", "false", "The payload is in the WQE: with modelled doorbells it is not fetched. Up to 480B."),
+            ("blue_flame", "false", "With modelled doorbells: the WQE travels with the doorbell, and is not fetched."),
+        ],
+    ),
+    (
+        "applications",
+        "[[applications]]",
+        &[
+            ("name", "\"client\"", "required: How it calls itself when it opens the device."),
+            ("node", "\"a\"", "required: Whose NIC it uses."),
+            ("at", "\"0ns\"", "time: When it has its first turn."),
         ],
     ),
     (
@@ -387,6 +399,7 @@ mod tests {
             ("[[links]]\nzzz = 1".to_owned(), &["[[links]]"]),
             ("[[queue_pairs]]\nzzz = 1".to_owned(), &["[[queue_pairs]]"]),
             ("[[faults]]\nzzz = 1".to_owned(), &["[[faults]]"]),
+            ("[[applications]]\nzzz = 1".to_owned(), &["[[applications]]"]),
             ("[[faults]]\nfrom = 'a'\nto = 'b'\naction = 'drop'\nmatch = { zzz = 1 }".to_owned(), &["match"]),
             (frame("kind = 'xoff'"), &["frame", "frame xoff"]),
             (frame("kind = 'xon'"), &["frame"]),
