@@ -35,7 +35,9 @@ impl Nics {
 
     fn start_in(dir: TempDir, options: &[&str]) -> Self {
         fs::write(dir.path().join("ping-pong.toml"), SCENARIO).unwrap();
-        let file = |node: &str| fs::metadata(dir.path().join(format!("out/{node}.sock"))).and_then(|file| file.modified()).ok();
+        let file = |node: &str| {
+            fs::metadata(dir.path().join(format!("out/{node}.sock"))).and_then(|file| file.modified()).ok()
+        };
         // Of a run that was killed.
         let old = ["a", "b"].map(file);
         let mut command = Command::new(PROGRAM);

@@ -164,7 +164,7 @@ fn work() -> impl Strategy<Value = Wqe> {
 fn step() -> impl Strategy<Value = Step> {
     let word = || prop_oneof![8 => 0..64_usize, 1 => any::<usize>()];
     let value = prop_oneof![3 => 0..9_u64, 1 => any::<u64>(), 1 => any::<u32>().prop_map(u64::from)];
-    let some_time = (0..9_000_000_u64).prop_map(|until_ps| Step::Sleep(until_ps));
+    let some_time = (0..9_000_000_u64).prop_map(Step::Sleep);
     prop_oneof![
         40 => (work(), any::<bool>()).prop_map(|(wqe, blue_flame)| Step::Post(wqe, blue_flame)),
         40 => (any::<u64>(), sges()).prop_map(|(wr_id, scatter)| Step::Receive(ReceiveEntry { wr_id, scatter })),

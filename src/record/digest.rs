@@ -106,12 +106,15 @@ fn all_messages(messages: &MessageStats) -> Vec<String> {
 fn verdict(input: &SummaryInput<'_>) -> Vec<String> {
     let totals = input.messages.totals();
     match input.outcome {
-        Outcome::AllWell => vec![format!(
-            "all well: {} of {} completed, {} compared and equal",
-            grouped(totals.completed),
-            counted(totals.posted, "message"),
-            size(input.compared),
-        )],
+        Outcome::AllWell => {
+            let done = format!("{} of {} completed", grouped(totals.completed), counted(totals.posted, "message"));
+            // Payload of applications is theirs to compare.
+            let equal = match input.compared {
+                Octets::ZERO => String::new(),
+                compared => format!(", {} compared and equal", size(compared)),
+            };
+            vec![format!("all well: {done}{equal}")]
+        }
         Outcome::Failed(reasons) if reasons.is_empty() => vec!["FAILED".into()],
         Outcome::Failed(reasons) => reasons.iter().map(|reason| format!("FAILED: {reason}")).collect(),
     }
@@ -299,7 +302,7 @@ mod tests {
               a  sent 0 frames, 0 B  received 0 frames, 0 B
               b  sent 0 frames, 0 B  received 0 frames, 0 B
 
-            all well: 0 of 0 messages completed, 0 B compared and equal
+            all well: 0 of 0 messages completed
             next: messages.csv, a row per message; wireshark capture.pcapng, every frame
         ");
     }

@@ -184,7 +184,8 @@ impl Devices<'_> {
                 });
             }
             EventKind::Rewound { .. } => {
-                if self.queue_pair(index, qpn).is_some_and(|queue_pair| !queue_pair.reread()) {
+                let is_same = self.queue_pair(index, qpn).is_none_or(QueuePair::reread);
+                if !is_same {
                     self.fail(index, qpn, FailureCause::SlotChanged, now);
                 }
             }
