@@ -27,6 +27,15 @@ down() {
 }
 
 case ${1:-} in
+up | down)
+    if [ "$(id -u)" -ne 0 ]; then
+        echo "$0: only root may give names to network namespaces: sudo $0 $1" >&2
+        exit 3
+    fi
+    ;;
+esac
+
+case ${1:-} in
 up) up ;;
 down) down ;;
 *) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 2 ;;

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::base::{MessageId, NodeId, Span};
-use crate::engine::{Engine, MemoryWires, Outcome, RunError, Shortcoming, Wires};
+use crate::engine::{Applications, Engine, MemoryWires, Outcome, Progress, RunError, Shortcoming, Wires};
 use crate::io::VethWires;
 use crate::netns;
 use crate::record::Ladder;
@@ -141,9 +141,33 @@ impl Scenario {
 
 impl Run {
     fn new(plan: Plan, wires: &mut dyn Wires) -> Result<Self, Error> {
+        Self::watched(plan, wires, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// * `look` is called now and then, and may stop the run.
+    pub(crate) fn watched(
+        plan: Plan,
+        wires: &mut dyn Wires,
+        look: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Self, Error> {
         let mut log = Log::default();
-        let outcome = Engine::new(&plan, wires).run(&mut log, &mut |_| ControlFlow::Continue(()))?;
-        Ok(Self { names: plan.names(), plan, outcome, events: log.events, completions: log.completions })
+        let outcome = Engine::new(&plan, wires).run(&mut log, look)?;
+        Ok(Self::of(plan, outcome, log))
+    }
+
+    pub(crate) fn serving(
+        plan: Plan,
+        wires: &mut dyn Wires,
+        applications: &mut dyn Applications,
+    ) -> Result<Self, Error> {
+        let mut log = Log::default();
+        let look = &mut |_: &Progress| ControlFlow::Continue(());
+        let outcome = Engine::new(&plan, wires).serve(applications).run(&mut log, look)?;
+        Ok(Self::of(plan, outcome, log))
+    }
+
+    fn of(plan: Plan, outcome: Outcome, log: Log) -> Self {
+        Self { names: plan.names(), plan, outcome, events: log.events, completions: log.completions }
     }
 
     /// Everything in which the run fell short of its scenario, for people; empty if all is well.

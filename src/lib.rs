@@ -7,7 +7,8 @@
 //! Rooms, in the order in which they may import each other; a packet's walk through them is told in [`nic`]:
 //!
 //! ```text
-//! base < wire < trace < { port, link, record } < { nic, switch } < workload < scenario < { engine, netns } < io < cli
+//! base < { wire, ring } < trace < { port, link, record } < { nic, switch } < workload < scenario
+//!      < { engine, netns, memfd } < { io, host } < cli
 //! ```
 
 #![warn(clippy::unwrap_used)]
@@ -17,19 +18,24 @@ pub mod base;
 pub mod cli;
 pub mod engine;
 mod facade;
+pub mod host;
 pub mod io;
 pub mod link;
+pub mod memfd;
 pub mod netns;
 pub mod nic;
 pub mod port;
 pub mod record;
+pub mod ring;
 pub mod scenario;
+mod serving;
 pub mod switch;
 pub mod trace;
 pub mod wire;
 pub mod workload;
 
 pub use facade::{Error, Run, Scenario};
+pub use serving::Serving;
 
 /// The README's Rust runs as written.
 #[cfg(doctest)]

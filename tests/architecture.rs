@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! base < { wire, ring } < trace < { port, link, record } < { nic, switch } < workload < scenario
-//!      < { engine, netns* } < { io*, host* } < cli*                          * edge rooms
+//!      < { engine, netns*, memfd* } < { io*, host* } < cli*                          * edge rooms
 //! ```
 
 use std::collections::BTreeMap;
@@ -18,17 +18,17 @@ const STOREYS: [&[&str]; 10] = [
     &["nic", "switch"],
     &["workload"],
     &["scenario"],
-    &["engine", "netns"],
+    &["engine", "netns", "memfd"],
     &["io", "host"],
     &["cli"],
 ];
 /// Rooms that may touch sockets, clocks, files and processes.
-const EDGE: [&str; 4] = ["netns", "io", "host", "cli"];
+const EDGE: [&str; 5] = ["netns", "memfd", "io", "host", "cli"];
 /// What a pure room may not name.
 const OUTSIDE: [&str; 9] =
     ["std::net", "std::fs", "std::thread", "std::process", "std::env", "time::Instant", "SystemTime", "tokio", "libc"];
 /// Rooms that may contain `unsafe`.
-const UNSAFE: [&str; 3] = ["io", "netns", "host"];
+const UNSAFE: [&str; 4] = ["netns", "memfd", "io", "host"];
 
 fn sources(dir: &Path, into: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -6,6 +6,7 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -266,6 +267,19 @@ fn names_that_a_killed_run_left_are_found_and_removed() {
     let (code, said) = inside.program(&["doctor"], dir.path());
     let (killed, living) = (killed.pid().to_string(), living.pid().to_string());
     assert!(code == Some(0) && said.contains(&killed) && said.contains("--remove-leftovers"), "{said}");
+
+    if has("setpriv") {
+        // The build directory may be closed to others.
+        let copy = dir.path().join("rocemu");
+        fs::copy(PROGRAM, &copy).unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let enter = inside.enter(dir.path());
+        let mut command = Command::new(&enter[0]);
+        command.args(&enter[1..]).args(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        let output = command.arg(copy).args(["doctor", "--remove-leftovers"]).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(3) && said.contains("only root can remove"), "{said}");
+    }
 
     let (code, said) = inside.program(&["doctor", "--remove-leftovers"], dir.path());
     assert_eq!(code, Some(0), "{said}");

@@ -82,6 +82,17 @@ fn events_become_faults_of_the_connection_they_name() {
 }
 
 #[test]
+fn the_sample_plays_on_the_scenario_it_is_for() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("netns");
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    let mut plan = scenario::parse("pair.toml", &read("pair.toml")).unwrap().plan;
+    lumina::parse("pair-lumina.yml", &read("pair-lumina.yml")).unwrap().apply(&mut plan).unwrap();
+    let (outcome, _) = run(&plan);
+    assert_eq!(outcome.shortcomings(&plan), []);
+    assert_eq!(outcome.faults.iter().map(|report| report.fired).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+#[test]
 fn every_event_happens_to_every_message_and_the_pass_is_not_the_transmission() {
     let mut plan = plan();
     lumina::parse("lumina.yml", CONFIGURATION).unwrap().apply(&mut plan).unwrap();

@@ -154,6 +154,8 @@ fn another_value(name: &str, unit: &str) -> &'static str {
         ("pfc_xoff_threshold" | "pfc_headroom", _) => {
             "[\"600KB\", \"500KB\", \"1MB\", \"500KB\", \"500KB\", \"500KB\", \"500KB\", \"500KB\"]"
         }
+        ("blue_flame_max", _) | (_, "size, a power of two") => "\"128B\"",
+        (_, "free or modelled") => "\"modelled\"",
         (_, "size" | "size or \"auto\"") => "\"20KiB\"",
         (_, "rate or \"auto\"" | "rate or 0") => "\"7Gbps\"",
         (_, "whole number or \"auto\"") => "77",
@@ -213,8 +215,8 @@ fn every_attribute_means_the_same_under_both_names() {
         assert!(!attribute.meaning.is_empty());
         count += 1;
     }
-    // model.md §2.1 in full, 13 of switches and 5 of their marking, 15 + 9 of both DCQCNs, and 9 of our own.
-    assert_eq!(count, 38 + 6 + 9 + 9 + 15 + 13 + 5);
+    // model.md §2.1 in full, 13 of switches and 5 of their marking, 15 + 9 of both DCQCNs, 4 of send queues, and 9 of our own.
+    assert_eq!(count, 38 + 6 + 9 + 9 + 15 + 13 + 5 + 4);
 }
 
 #[test]
@@ -431,6 +433,11 @@ fn attributes_outside_their_range_are_refused() {
         ("[nic]\nmss = «\"0B\"»", "cannot be 0 B", "1 B to 9216 B"),
         ("[nic]\nmss = «\"4126B\"»", "MSS 4126 B + 58 B does not stay below the Mtu of 4184 B", "larger than 4184 B"),
         ("[nic]\nmtu = «\"4154B\"»", "does not stay below", "`mss` smaller than 4096 B"),
+        ("[nic]\nwqe_size = «\"96B\"»", "cannot be 96 B", "write 64 B or 128 B"),
+        ("[nic]\nwqe_size = «\"1KiB\"»", "cannot be 1024 B", "64 B to 512 B"),
+        ("[nic]\nwqe_prefetch = «65»", "cannot be 65", "from 0 to 64"),
+        ("[nic]\nblue_flame_max = «\"513B\"»", "cannot be 513 B", "0 B to 512 B"),
+        ("[nic]\ndoorbell = «\"modeled\"»", "not a cost of doorbells", "\"free\", \"modelled\""),
         ("[nic]\nretransmit_timeout = «\"0ms\"»", "cannot be 0 ps", "expire as it starts"),
         ("[nic.pcie]\nlane_count = «0»", "cannot be 0", "from 1 to 16"),
         ("[nic.pcie.host_side]\nlane_count = «17»", "cannot be 17", "from 1 to 16"),
@@ -441,6 +448,17 @@ fn attributes_outside_their_range_are_refused() {
     ]);
     // The largest MSS that the default Mtu allows.
     assert_eq!(plan_with("[nic]\nmss = \"4125B\"").nics[0].config.mss.get(), 4_125);
+    // The most that can be inline.
+    let posts =
+        plan_with("[[posts]]\nfrom = \"a\"\nto = \"b\"\nsize = \"480B\"\ninline = true\nblue_flame = true").posts;
+    assert!(posts[0].inline && posts[0].blue_flame && !posts[1].inline && !posts[1].blue_flame);
+}
+
+#[test]
+fn one_node_can_pay_for_its_doorbells_and_another_not() {
+    let nics = plan(&REST.replace("[nodes.a]", "[nodes.a]\nnic = { doorbell = \"modelled\", wqe_prefetch = 0 }")).nics;
+    let costs = |nic: usize| (nics[nic].config.send_queue.is_modelled(), nics[nic].config.send_queue.wqe_prefetch);
+    assert_eq!((costs(0), costs(1)), ((true, 0), (false, 1)));
 }
 
 #[test]
@@ -692,6 +710,8 @@ fn queue_pairs_and_posts_that_cannot_work_are_refused() {
         ("[[posts]]\nfrom = \"a\"\nto = «\"a\"»\nsize = \"1B\"".to_owned(), "cannot post to itself", "another node"),
         ("[[posts]]\nfrom = \"a\"\nto = «\"x\"»\nsize = \"1B\"".to_owned(), "no node `x`", "known nodes: a, b"),
         (format!("{pair}{post}size = \"1B\"\nto = «\"a\"»"), "cannot post to itself", "another node"),
+        (format!("{pair}{post}size = \"481B\"\ninline = «true»"), "481 B do not fit", "at most 480 B"),
+        (format!("{pair}{post}size = \"1B\"\nblue_flame = «1»"), "a boolean", "true or false"),
         (format!("{pair}{post}size = \"1B\"\n«tag» = 1"), "[[posts]] has no key `tag`", "at, queue_pair, from, to"),
         (
             format!(

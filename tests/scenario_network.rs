@@ -98,7 +98,8 @@ fn node_ids_are_nics_then_switches_each_in_file_order() {
 fn a_star_is_made_in_one_line_and_changed_by_tables() {
     let text = format!(
         "{STAR}[nic]\ndata_rate = \"100Gbps\"\n[nodes.extra]\n[nodes.n2]\nnic.data_rate = \"25Gbps\"\n\
-         [switches.s1]\necn.min_threshold = \"5KB\"\n[[links]]\nends = [\"extra\", \"s1\"]"
+         [switches.s1]\necn.min_threshold = \"5KB\"\n[[links]]\nends = [\"extra\", \"s1\"]\n\
+         [[expect]]\nno_drops = true"
     );
     let plan = plan(&text);
     let names: Vec<_> = plan.names().nodes.into_iter().map(|node| node.name).collect();

@@ -1,9 +1,10 @@
 //! `rocemu check`: is this a scenario?
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use super::terminal::has_colours;
 use super::{Failure, Status, read_plan, say};
+use crate::record::counted;
 
 /// Validate scenario files without running them.
 ///
@@ -20,17 +21,15 @@ pub fn check(arguments: &Arguments) -> Result<Status, Failure> {
     for path in &arguments.files {
         match read_plan(path) {
             Ok(parsed) => {
-                if !parsed.warnings.is_empty() {
-                    eprint!("{}", parsed.warnings.render(std::io::stderr().is_terminal()));
-                }
+                eprint!("{}", parsed.warnings.render(has_colours()));
                 let plan = parsed.plan;
                 say(&format!(
-                    "{}: ok: {} nodes, {} links, {} queue pairs, {} messages\n",
+                    "{}: ok: {}, {}, {}, {}\n",
                     path.display(),
-                    plan.nics.len(),
-                    plan.links.len(),
-                    plan.queue_pairs.len(),
-                    plan.message_count(),
+                    counted(plan.node_count() as u64, "node"),
+                    counted(plan.links.len() as u64, "link"),
+                    counted(plan.queue_pairs.len() as u64, "queue pair"),
+                    counted(plan.message_count(), "message"),
                 ));
             }
             Err(failure) => refused.push(failure),

@@ -1,5 +1,7 @@
 //! `rocemu doctor`: what this machine can do.
 
+use nix::unistd::geteuid;
+
 use super::{Failure, Status, say};
 use crate::netns;
 
@@ -8,7 +10,7 @@ use crate::netns;
 /// Makes namespaces, a veth pair and sockets for real, sends a frame across, and removes all of it again.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Remove named namespaces that a killed `run --named` has left behind.
+    /// Remove named namespaces that a killed `run --named` has left behind (root only).
     #[arg(long)]
     remove_leftovers: bool,
 }
@@ -44,6 +46,14 @@ fn remove_leftovers() -> Result<Status, Failure> {
     let leftovers = netns::leftovers().map_err(|error| Failure::environment(error.to_string()))?;
     if leftovers.is_empty() {
         say("nothing is left behind\n");
+    }
+    if let [first, ..] = leftovers.as_slice()
+        && !geteuid().is_root()
+    {
+        let (run, namespaces) = (&first.run, first.namespaces.join(", "));
+        return Err(Failure::environment(format!(
+            "run {run} has left {namespaces}, and only root can remove that: sudo rocemu doctor --remove-leftovers"
+        )));
     }
     for leftover in leftovers {
         netns::remove_leftover(&leftover).map_err(|error| Failure::environment(error.to_string()))?;

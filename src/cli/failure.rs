@@ -4,6 +4,9 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use super::terminal;
+use crate::scenario::Diagnostics;
+
 /// The exit code.
 ///
 /// * Source: interface.md "Outputs".
@@ -26,6 +29,8 @@ pub struct Failure {
     status: Status,
     /// For people; says what to do.
     message: String,
+    /// Whether every remark in the message says itself whether it is an error.
+    is_labelled: bool,
 }
 
 impl From<Status> for ExitCode {
@@ -35,17 +40,26 @@ impl From<Status> for ExitCode {
 }
 
 impl Failure {
+    fn new(status: Status, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), is_labelled: false }
+    }
+
     pub fn input(message: impl Into<String>) -> Self {
-        Self { status: Status::BadInput, message: message.into() }
+        Self::new(Status::BadInput, message)
     }
 
     pub fn environment(message: impl Into<String>) -> Self {
-        Self { status: Status::Environment, message: message.into() }
+        Self::new(Status::Environment, message)
+    }
+
+    /// A file that is no scenario, or no script.
+    pub fn refused(diagnostics: &Diagnostics) -> Self {
+        Self { is_labelled: true, ..Self::input(diagnostics.render(terminal::has_colours())) }
     }
 
     /// The emulator found a fault in itself; the run proves nothing.
     pub fn fault_of_ours(message: impl Into<String>) -> Self {
-        Self { status: Status::Failed, message: message.into() }
+        Self::new(Status::Failed, message)
     }
 
     /// A file that was named as input cannot be read.
@@ -57,7 +71,12 @@ impl Failure {
         }
     }
 
-    /// An output cannot be written.
+    /// A file cannot be written that has a place of its own.
+    pub fn unwritable_at(path: &Path, error: &io::Error) -> Self {
+        Self::environment(format!("cannot write {}: {error}", path.display()))
+    }
+
+    /// An output of a run cannot be written.
     pub fn unwritable(path: &Path, error: &io::Error) -> Self {
         let help = match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -66,16 +85,15 @@ impl Failure {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 "; free some space, choose another place with --out DIR, or keep less with --capture headers"
             }
+            io::ErrorKind::FileTooLarge => "; raise the limit (ulimit -f), or keep less with --capture headers",
             _ => "",
         };
         Self::environment(format!("cannot write {}: {error}{help}", path.display()))
     }
 
-    pub fn report(self) -> ExitCode {
-        // Diagnostics bring their own "error:".
-        let prefix =
-            if self.message.starts_with("error") || self.message.starts_with('\u{1b}') { "" } else { "error: " };
+    pub fn report(self) -> Status {
+        let prefix = if self.is_labelled { "" } else { "error: " };
         eprintln!("{prefix}{}", self.message.trim_end());
-        self.status.into()
+        self.status
     }
 }

@@ -3,25 +3,30 @@
 //! Results go to standard output, everything about the run to standard error. Exit codes are the contract of
 //! [`Status`]. Nothing is decided here that the library does not decide: a run from Rust gives the same verdict.
 
+mod applications;
 mod check;
 mod doctor;
+mod explain;
 mod failure;
 mod outputs;
 mod progress;
 mod run;
 mod show;
 mod signals;
+mod terminal;
 mod test;
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use nix::sys::signal::{SigSet, Signal};
 use tracing_subscriber::EnvFilter;
 
 pub use failure::{Failure, Status};
+use terminal::say;
 
 /// An RDMA NIC you can run, watch and break, without owning one.
 ///
@@ -33,7 +38,7 @@ pub use failure::{Failure, Status};
     Exit codes: 0 all well, 1 an expectation failed or work is unfinished, 2 bad input, 3 the environment \
     (permission, kernel, disk), 130 interrupted.")]
 struct Arguments {
-    /// Say more on standard error; twice for every event. RUST_LOG overrides it.
+    /// Say on standard error what is done and where; twice: every event of a run. RUST_LOG overrides it.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
@@ -46,6 +51,7 @@ enum Command {
     Test(test::Arguments),
     Show(show::Arguments),
     Check(check::Arguments),
+    Explain(explain::Arguments),
     Doctor(doctor::Arguments),
     /// Print a completion script for your shell.
     Completions {
@@ -62,15 +68,31 @@ pub enum WiresKind {
     Memory,
 }
 
+impl WiresKind {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Veth => "over veth pairs",
+            Self::Memory => "over memory",
+        }
+    }
+}
+
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    report_panics();
+    // Where files may not grow any more, a write says so instead.
+    let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(shown) => return end(show_help(&shown)),
+    };
     log_to_stderr(arguments.verbose);
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Test(arguments) => test::test(&arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions { shell } => {
             // It would panic on a reader who has left.
@@ -80,10 +102,46 @@ pub fn main() -> ExitCode {
             Ok(Status::AllWell)
         }
     };
-    match result {
-        Ok(status) => status.into(),
-        Err(failure) => failure.report(),
+    end(result)
+}
+
+/// The exit code; says why if all is not well.
+fn end(result: Result<Status, Failure>) -> ExitCode {
+    let status = result.unwrap_or_else(Failure::report);
+    match terminal::trouble() {
+        Some(trouble) if status != Status::Interrupted => trouble.report().into(),
+        _ => status.into(),
     }
+}
+
+/// Help, the version, or what is wrong with the arguments.
+fn show_help(shown: &clap::Error) -> Result<Status, Failure> {
+    let printed = shown.print().and_then(|()| io::stdout().flush());
+    match printed {
+        Err(error) if !shown.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::environment(format!("cannot write to standard output: {error}")))
+        }
+        _ if shown.exit_code() == 0 => Ok(Status::AllWell),
+        _ => Ok(Status::BadInput),
+    }
+}
+
+/// A panic is a fault of the emulator: whoever meets it learns what to do with it, and no more unless asked for.
+fn report_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::env::var_os("RUST_BACKTRACE").is_some() {
+            usual(panic);
+        } else {
+            let place = panic.location().map(|at| format!(" ({}:{})", at.file(), at.line())).unwrap_or_default();
+            let message = panic.payload_as_str().unwrap_or("no reason given");
+            eprintln!("error: the emulator has a fault: {message}{place}");
+        }
+        eprintln!(
+            "Please report this with the scenario and the version, {}; RUST_BACKTRACE=1 tells more.",
+            env!("CARGO_PKG_VERSION")
+        );
+    }));
 }
 
 fn log_to_stderr(verbose: u8) {
@@ -92,15 +150,10 @@ fn log_to_stderr(verbose: u8) {
     // No clock in it: a log, too, is the same twice.
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(io::stderr)
+        .with_ansi(terminal::has_colours())
         .without_time()
         .init();
-}
-
-/// Prints to standard output. Whoever reads it may have left; that is no failure.
-fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// Reads a scenario file.
@@ -109,6 +162,5 @@ fn read_plan(path: &PathBuf) -> Result<crate::scenario::Parsed, Failure> {
     let text = std::fs::read(path).map_err(|error| Failure::unreadable(path, &error))?;
     let text = String::from_utf8(text)
         .map_err(|_| Failure::input(format!("{name}: not UTF-8 text; a scenario is a TOML file")))?;
-    crate::scenario::parse(&name, &text)
-        .map_err(|diagnostics| Failure::input(diagnostics.render(std::io::stderr().is_terminal())))
+    crate::scenario::parse(&name, &text).map_err(|diagnostics| Failure::refused(&diagnostics))
 }

@@ -1,13 +1,16 @@
 //! What a long run shows while it runs.
 
-use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::terminal;
 use crate::base::Instant;
 use crate::engine::Progress;
+use crate::record::counted;
 
 /// Figures that the run hands to whoever shows them, and the wish to stop that comes back.
 ///
@@ -18,21 +21,30 @@ pub struct Shared {
     delivered: AtomicU64,
     total: AtomicU64,
     frames: AtomicU64,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Shared {
-    /// Called by the run; `true` if it should stop.
-    pub fn update(&self, progress: &Progress) -> bool {
+    /// Called by the run; says whether it should go on.
+    pub fn update(&self, progress: &Progress) -> ControlFlow<()> {
         self.now_ps.store(progress.now.ps(), Ordering::Relaxed);
         self.delivered.store(progress.delivered.get(), Ordering::Relaxed);
         self.total.store(progress.total.get(), Ordering::Relaxed);
         self.frames.store(progress.frames, Ordering::Relaxed);
-        self.stop.load(Ordering::Relaxed)
+        if self.is_stopping() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// What says that the run should stop, for those who wait inside of it.
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
     }
 
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 }
 
@@ -48,7 +60,7 @@ impl Display {
     const TICKS_PER_LINE: u64 = 40;
 
     pub fn new() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = terminal::has_colours().then(|| {
             let style = "{elapsed} [{bar:32}] {bytes}/{total_bytes} delivered, {msg}, {eta} left";
             let bar = ProgressBar::no_length();
             ProgressStyle::with_template(style).map_or(bar.clone(), |style| bar.with_style(style))
@@ -62,15 +74,15 @@ impl Display {
         let (delivered, total) = (shared.delivered.load(Ordering::Relaxed), shared.total.load(Ordering::Relaxed));
         let frames = shared.frames.load(Ordering::Relaxed);
         match &self.bar {
-            // The first second belongs to runs that need no bar.
-            Some(bar) if self.ticks > 3 => {
+            // The first second belongs to runs that need no bar; and before the first look there is nothing to show.
+            Some(bar) if self.ticks > 3 && total > 0 => {
                 bar.set_length(total);
                 bar.set_position(delivered);
-                bar.set_message(format!("{frames} frames, {now} emulated"));
+                bar.set_message(format!("{}, {now} emulated", counted(frames, "frame")));
             }
             None if self.ticks.is_multiple_of(Self::TICKS_PER_LINE) => {
                 let percent = (delivered * 100).checked_div(total).unwrap_or(0);
-                eprintln!("{percent} % delivered, {frames} frames, {now} emulated");
+                eprintln!("{percent} % delivered, {}, {now} emulated", counted(frames, "frame"));
             }
             _ => {}
         }

@@ -1,13 +1,14 @@
 //! `rocemu run`: one scenario, once.
 
 use std::io;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::applications::{self, Processes};
 use super::outputs::{self, Output, Outputs};
 use super::progress::{Display, Shared};
 use super::signals::Signals;
+use super::terminal::{Stdout, has_colours};
 use super::{Failure, Status, WiresKind, read_plan, say};
 use crate::base::{NodeId, PortId, Span};
 use crate::engine::{Engine, ForeignFrames, MemoryWires, Outcome, RunError, Shortcoming, Wires};
@@ -15,7 +16,7 @@ use crate::io::VethWires;
 use crate::netns;
 use crate::record::{
     self, Attribution, Capture, CaptureMode, Congestion, EventLog, Ladder, MessageTable, Peaks, Pressure, QueueTable,
-    RateTable, SummaryInput,
+    RateTable, SummaryInput, counted,
 };
 use crate::scenario::{self, Plan, quantity};
 use crate::trace::{Event, Names, Sink};
@@ -48,22 +49,23 @@ pub struct Arguments {
     #[arg(long)]
     queues: bool,
     /// How often queues.csv has a row for a queue that changes; 0ns writes every change.
-    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span, default_value = "1us", requires = "queues")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span, default_value = "1us", requires = "queues",
+        allow_hyphen_values = true)]
     queue_interval: Span,
     /// Print the packet ladder: one line per frame, with what the emulator decided.
     #[arg(long)]
     ladder: bool,
-    /// How much of each frame the capture keeps.
+    /// How much of each frame the capture keeps; `off` also leaves out ladder.txt.
     #[arg(long, value_enum, default_value = "full")]
     capture: CaptureChoice,
     /// Capture at these ports only, named <node>:<peer>.
     #[arg(long, value_name = "PORT", value_delimiter = ',')]
     capture_ports: Vec<String>,
     /// Another seed for the random streams than the scenario's.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Another emulated end than the scenario's, such as 5ms.
-    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span, allow_hyphen_values = true)]
     until: Option<Span>,
     /// Frames on the veth pairs that rocemu did not send do not fail the run.
     #[arg(long)]
@@ -71,7 +73,9 @@ pub struct Arguments {
     /// Frames dropped at a full pool do not fail the run, though their class has PFC.
     #[arg(long)]
     allow_lossless_drops: bool,
-    /// Print no summary; only errors.
+    #[command(flatten)]
+    applications: applications::Options,
+    /// Print no summary, no progress and no warnings: only errors, and why a run failed.
     #[arg(short, long)]
     quiet: bool,
 }
@@ -88,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let parsed = read_plan(&arguments.file)?;
     let mut plan = parsed.plan;
     if !arguments.quiet {
-        eprint!("{}", parsed.warnings.render(io::IsTerminal::is_terminal(&io::stderr())));
+        eprint!("{}", parsed.warnings.render(has_colours()));
     }
     if let Some(seed) = arguments.seed {
         plan.reseed(seed);
@@ -109,7 +113,22 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let mut records = Records::open(arguments, &plan, &names, &outputs)?;
 
     let start = now();
-    let outcome = run_watched(&plan, wires.as_mut(), &mut records, signals)?;
+    let display = (!arguments.quiet).then(Display::new);
+    let shared = Shared::default();
+    let applications = applications::open(&arguments.applications, &plan, &dir, shared.stop_flag())?;
+    let (mut sockets, processes) = applications.unzip();
+    let outcome = watched(&shared, display, signals, || {
+        let engine = Engine::new(&plan, wires.as_mut());
+        let engine = match &mut sockets {
+            Some(sockets) => engine.serve(sockets),
+            None => engine,
+        };
+        engine.run(&mut records, &mut |progress| shared.update(progress))
+    });
+    let outcome = outcome.map_err(|error| refusal(error, &records))?;
+    // Whoever is still there sees the end of its device.
+    drop(sockets);
+    let bad_ends = processes.map(Processes::finish).unwrap_or_default();
     let wall = start.elapsed();
     drop(wires);
 
@@ -118,15 +137,20 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         eprintln!("interrupted at {} emulated; nothing was written", outcome.end);
         return Ok(Status::Interrupted);
     }
-    if plan.allow_lossless_drops {
+    if plan.allow_lossless_drops && !arguments.quiet {
         outcome.violations.lines(&names).iter().for_each(|line| eprintln!("{line} (allowed)"));
     }
-    let foreign = foreign_frames(&outcome.foreign, arguments.allow_foreign);
-    let reasons: Vec<_> = shortcomings.iter().map(Shortcoming::to_string).chain(foreign.clone()).collect();
+    let foreign = foreign_frames(&outcome.foreign, arguments);
+    let reasons: Vec<_> =
+        shortcomings.iter().map(Shortcoming::to_string).chain(bad_ends).chain(foreign.clone()).collect();
+    if arguments.quiet {
+        reasons.iter().for_each(|reason| eprintln!("FAILED: {reason}"));
+    }
     let verdict = if reasons.is_empty() { record::Outcome::AllWell } else { record::Outcome::Failed(reasons) };
     records.close(&plan, &names, &outcome, &verdict, &mut outputs, (!arguments.quiet).then_some(wall))?;
     let dir = outputs.dir().display().to_string();
     outputs.publish()?;
+    tracing::debug!("the outputs are in {dir}/");
     if !arguments.quiet {
         say(&format!("outputs: {dir}/\n"));
     }
@@ -147,7 +171,7 @@ fn apply_lumina(path: &Path, plan: &mut Plan) -> Result<(), Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| Failure::unreadable(path, &error))?;
     let script = scenario::lumina::parse(&name, &text).and_then(|script| script.apply(plan));
-    script.map_err(|diagnostics| Failure::input(diagnostics.render(io::IsTerminal::is_terminal(&io::stderr()))))
+    script.map_err(|diagnostics| Failure::refused(&diagnostics))
 }
 
 fn check_capture_ports(arguments: &Arguments, names: &Names) -> Result<(), Failure> {
@@ -159,6 +183,8 @@ fn check_capture_ports(arguments: &Arguments, names: &Names) -> Result<(), Failu
 }
 
 fn open_wires(arguments: &Arguments, plan: &Plan) -> Result<Box<dyn Wires>, Failure> {
+    let (nodes, links) = (counted(plan.node_count() as u64, "node"), counted(plan.links.len() as u64, "link"));
+    tracing::debug!("{}: {nodes}, {links}, {}", plan.name, arguments.wires.text());
     if arguments.wires == WiresKind::Memory {
         return match arguments.named {
             true => Err(Failure::input("--named gives names to namespaces, and --wires memory has none")),
@@ -174,38 +200,39 @@ fn open_wires(arguments: &Arguments, plan: &Plan) -> Result<Box<dyn Wires>, Fail
     Ok(Box::new(wires))
 }
 
-/// Runs, while another thread shows the progress and listens to signals.
-fn run_watched(
-    plan: &Plan,
-    wires: &mut dyn Wires,
-    records: &mut Records,
-    signals: Signals,
-) -> Result<Outcome, Failure> {
-    let shared = Shared::default();
+/// Why a run could not be carried through, for people.
+fn refusal(error: RunError, records: &Records) -> Failure {
+    match error {
+        RunError::Wires(error) => Failure::environment(error.to_string()),
+        RunError::Applications(error) => Failure::environment(error.to_string()),
+        RunError::Record(error) => Failure::unwritable(records.outputs_dir(), &error),
+        RunError::Memory(_) => Failure::environment(error.to_string()),
+        RunError::Books(_) => Failure::fault_of_ours(error.to_string()),
+    }
+}
+
+/// Does `work`, while another thread shows how far it is and listens to signals.
+pub(super) fn watched<T>(shared: &Shared, display: Option<Display>, signals: Signals, work: impl FnOnce() -> T) -> T {
     let (done, is_done) = tokio::sync::oneshot::channel::<()>();
-    let result = std::thread::scope(|scope| {
-        scope.spawn(|| watch(&shared, signals, is_done));
-        let result = Engine::new(plan, wires).run(records, &mut |progress| match shared.update(progress) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        });
+    std::thread::scope(|scope| {
+        scope.spawn(|| watch(shared, display, signals, is_done));
+        let result = work();
         drop(done);
         result
-    });
-    result.map_err(|error| match error {
-        RunError::Wires(error) => Failure::environment(error.to_string()),
-        RunError::Record(error) => Failure::unwritable(records.outputs_dir(), &error),
-        RunError::Books(_) => Failure::fault_of_ours(error.to_string()),
     })
 }
 
-fn watch(shared: &Shared, signals: Signals, mut is_done: tokio::sync::oneshot::Receiver<()>) {
+fn watch(
+    shared: &Shared,
+    mut display: Option<Display>,
+    signals: Signals,
+    mut is_done: tokio::sync::oneshot::Receiver<()>,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else {
         tracing::warn!("no progress is shown and Ctrl-C ends the run at once: tokio could not start");
         return signals.let_through();
     };
-    let mut display = Display::new();
     runtime.block_on(async {
         let mut ticks = tokio::time::interval(Display::TICK);
         let mut signal = std::pin::pin!(signals.arrive());
@@ -213,7 +240,11 @@ fn watch(shared: &Shared, signals: Signals, mut is_done: tokio::sync::oneshot::R
         loop {
             tokio::select! {
                 _ = &mut is_done => return,
-                _ = ticks.tick() => display.tick(shared),
+                _ = ticks.tick() => {
+                    if let Some(display) = &mut display {
+                        display.tick(shared);
+                    }
+                }
                 () = &mut signal, if !is_stopping => {
                     is_stopping = true;
                     shared.stop();
@@ -221,21 +252,24 @@ fn watch(shared: &Shared, signals: Signals, mut is_done: tokio::sync::oneshot::R
             }
         }
     });
-    display.finish();
+    if let Some(display) = display {
+        display.finish();
+    }
 }
 
 /// Foreign frames, if they fail the run.
-fn foreign_frames(foreign: &ForeignFrames, allowed: bool) -> Option<String> {
-    if foreign.count == 0 {
+fn foreign_frames(foreign: &ForeignFrames, arguments: &Arguments) -> Option<String> {
+    let allowed = arguments.allow_foreign;
+    if foreign.count == 0 || (allowed && arguments.quiet) {
         return None;
     }
     for frame in &foreign.first {
         let head: String = frame.head.iter().map(|octet| format!("{octet:02x}")).collect();
-        eprintln!("foreign frame at {}: {} octets, {head}", frame.port, frame.octets);
+        eprintln!("foreign frame at {}: {}, {head}", frame.port, counted(frame.octets as u64, "octet"));
     }
     let text = format!(
-        "{} foreign frame(s) arrived that rocemu did not send; they never reached the model{}",
-        foreign.count,
+        "{} arrived that rocemu did not send; none of it reached the model{}",
+        counted(foreign.count, "foreign frame"),
         if allowed { "" } else { " (--allow-foreign lets them pass)" },
     );
     if allowed {
@@ -254,7 +288,7 @@ struct Records {
     queues: Option<QueueTable<Output>>,
     events: Option<EventLog<Output>>,
     ladder: Option<Ladder<Output>>,
-    printed_ladder: Option<Ladder<io::Stdout>>,
+    printed_ladder: Option<Ladder<Stdout>>,
     peaks: Peaks,
     pressure: Pressure,
     attribution: Attribution,
@@ -285,7 +319,7 @@ impl Records {
             None => None,
         };
         let printed_ladder = match arguments.ladder {
-            true => Some(Ladder::new(io::stdout(), names, &links).map_err(failed)?),
+            true => Some(Ladder::new(Stdout, names, &links).map_err(failed)?),
             false => None,
         };
         Ok(Self {
@@ -332,8 +366,7 @@ impl Records {
         let dir = self.dir;
         let failed = |error: io::Error| Failure::unwritable(&dir, &error);
         if let Some(ladder) = self.printed_ladder {
-            // Whoever reads it may have left.
-            let _ = ladder.finish();
+            ladder.finish().map_err(failed)?;
         }
         let input = SummaryInput {
             scenario: &plan.name,
@@ -395,16 +428,11 @@ impl Sink for Records {
             ladder.record(event)?;
         }
         if let Some(ladder) = &mut self.printed_ladder {
-            ladder.record(event).or_else(ignore_broken_pipe)?;
+            ladder.record(event)?;
         }
         self.peaks.record(event)?;
         self.pressure.record(event)?;
         self.attribution.record(event)?;
         self.congestion.record(event)
     }
-}
-
-/// `rocemu run … --ladder | head` is no failure.
-fn ignore_broken_pipe(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }

@@ -1,9 +1,10 @@
 //! `rocemu show`: the ladder of a run that is over.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::PathBuf;
 
+use super::terminal::{Stdout, is_lost};
 use super::{Failure, Status, outputs};
 use crate::base::Span;
 use crate::scenario::quantity;
@@ -15,10 +16,10 @@ pub struct Arguments {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Show nothing before this emulated time, such as 20us.
-    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span, allow_hyphen_values = true)]
     from: Option<Span>,
     /// Show nothing after this emulated time.
-    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span, allow_hyphen_values = true)]
     until: Option<Span>,
     /// Show only lines with something to say: drops, retransmissions, NAKs, pauses, faults.
     #[arg(long)]
@@ -26,6 +27,13 @@ pub struct Arguments {
 }
 
 pub fn show(arguments: &Arguments) -> Result<Status, Failure> {
+    if let (Some(from), Some(until)) = (arguments.from, arguments.until)
+        && from > until
+    {
+        return Err(Failure::input(format!(
+            "nothing lies between --from {from} and --until {until}: turn them around"
+        )));
+    }
     let path = arguments.dir.join(outputs::LADDER);
     let file = File::open(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::input(format!(
@@ -35,14 +43,19 @@ pub fn show(arguments: &Arguments) -> Result<Status, Failure> {
         )),
         _ => Failure::unreadable(&path, &error),
     })?;
-    let mut out = io::stdout().lock();
+    let unwritable = |error: io::Error| Failure::environment(error.to_string());
+    let mut out = BufWriter::new(Stdout);
     for (number, line) in BufReader::new(file).lines().enumerate() {
         let line = line.map_err(|error| Failure::unreadable(&path, &error))?;
-        // The first line names the columns. A reader who has seen enough is no failure.
-        if (number == 0 || arguments.shows(&line)) && writeln!(out, "{line}").is_err() {
+        if is_lost() {
             break;
         }
+        // The first line names the columns.
+        if number == 0 || arguments.shows(&line) {
+            writeln!(out, "{line}").map_err(unwritable)?;
+        }
     }
+    out.flush().map_err(unwritable)?;
     Ok(Status::AllWell)
 }
 

@@ -6,8 +6,15 @@ use std::time::{Duration, Instant};
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Failure, Status, WiresKind, say, show};
+use super::outputs::WholeFile;
+use super::progress::Shared;
+use super::signals::Signals;
+use super::{Failure, Status, WiresKind, run::watched, say, show};
 use crate::base::Span;
+use crate::engine::MemoryWires;
+use crate::io::VethWires;
+use crate::netns;
+use crate::record::counted;
 use crate::{Error, Run, Scenario};
 
 /// Lines of the ladder before and after the place where something went wrong.
@@ -17,7 +24,7 @@ const LINES_AFTER: usize = 4;
 /// Run scenarios and judge them: expectations, faults that must happen, work that must finish.
 ///
 /// Prints a line for each and, for one that failed, what was expected, what happened, and the ladder around the place.
-/// The exit code is the worst of all.
+/// The exit code is the worst of all. Ctrl-C stops the one that runs and leaves out the rest.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Scenario files, or directories in which every .toml file is one.
@@ -48,16 +55,35 @@ pub fn test(arguments: &Arguments) -> Result<Status, Failure> {
     if files.is_empty() {
         return Err(Failure::input("no scenario: no .toml file in what was named"));
     }
-    let mut tested = Vec::new();
-    for path in files {
-        let one = test_file(path, arguments.wires);
-        print_line(&one);
-        tested.push(one);
+    // Before anything runs whose results could not be written.
+    let junit = arguments.junit.as_deref().map(WholeFile::create).transpose()?;
+    let signals = Signals::hold();
+    let shared = Shared::default();
+    let count = files.len();
+    let tested = watched(&shared, None, signals, || {
+        let mut tested = Vec::new();
+        for path in files {
+            if shared.is_stopping() {
+                break;
+            }
+            let one = test_file(path, arguments.wires, &shared);
+            print_line(&one);
+            tested.push(one);
+        }
+        tested
+    });
+    let passed = tested.iter().filter(|one| one.status == Status::AllWell).count();
+    let stopped = tested.iter().filter(|one| one.status == Status::Interrupted).count();
+    say(&format!("{passed} passed, {} failed", tested.len() - passed - stopped));
+    say(&match count - (tested.len() - stopped) {
+        0 => "\n".to_owned(),
+        left => format!("; interrupted, {left} not run to the end\n"),
+    });
+    if let Some(file) = junit {
+        file.publish(junit_of(&tested)?.as_bytes())?;
     }
-    let failed = tested.iter().filter(|one| one.status != Status::AllWell).count();
-    say(&format!("{} passed, {failed} failed\n", tested.len() - failed));
-    if let Some(path) = &arguments.junit {
-        write_junit(path, &tested)?;
+    if shared.is_stopping() {
+        return Ok(Status::Interrupted);
     }
     let worst = tested.iter().map(|one| one.status).max_by_key(|status| *status as u8);
     Ok(worst.unwrap_or(Status::AllWell))
@@ -83,12 +109,19 @@ fn find_scenarios(path: &Path, into: &mut Vec<PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn test_file(path: PathBuf, wires: WiresKind) -> Tested {
+fn test_file(path: PathBuf, wires: WiresKind, shared: &Shared) -> Tested {
     #[expect(clippy::disallowed_methods, reason = "how long a test took is real time, for people and JUnit")]
     let start = Instant::now();
-    let result = Scenario::from_file(&path).and_then(|scenario| match wires {
-        WiresKind::Veth => scenario.run(),
-        WiresKind::Memory => scenario.run_in_memory(),
+    tracing::debug!("{}: {}", path.display(), wires.text());
+    let result = Scenario::from_file(&path).and_then(|scenario| scenario.plan()).and_then(|plan| {
+        let mut look = |progress: &_| shared.update(progress);
+        match wires {
+            WiresKind::Veth => {
+                let mut wires = VethWires::for_plan(&plan, &netns::Options::default())?;
+                Run::watched(plan, &mut wires, &mut look)
+            }
+            WiresKind::Memory => Run::watched(plan, &mut MemoryWires::default(), &mut look),
+        }
     });
     let (status, why) = match result {
         Ok(run) => judge(&run),
@@ -99,9 +132,13 @@ fn test_file(path: PathBuf, wires: WiresKind) -> Tested {
 }
 
 fn judge(run: &Run) -> (Status, String) {
+    if run.outcome().interrupted {
+        return (Status::Interrupted, format!("interrupted at {} emulated", run.outcome().end));
+    }
     let foreign = run.outcome().foreign.count;
     if foreign > 0 {
-        return (Status::Environment, format!("{foreign} foreign frame(s) arrived that rocemu did not send"));
+        let frames = counted(foreign, "foreign frame");
+        return (Status::Environment, format!("{frames} arrived that rocemu did not send"));
     }
     let shortcomings = run.shortcomings();
     if shortcomings.is_empty() {
@@ -135,13 +172,14 @@ fn print_line(one: &Tested) {
         Status::AllWell => "ok    ",
         Status::BadInput => "BAD   ",
         Status::Environment => "ENV   ",
+        Status::Interrupted => "STOP  ",
         _ => "FAILED",
     };
     let indented: String = one.why.lines().map(|line| format!("        {line}\n")).collect();
     say(&format!("{mark}  {}  ({:.1?})\n{indented}", one.path.display(), one.took));
 }
 
-fn write_junit(path: &Path, tested: &[Tested]) -> Result<(), Failure> {
+fn junit_of(tested: &[Tested]) -> Result<String, Failure> {
     let mut suite = TestSuite::new("rocemu");
     for one in tested {
         let status = match one.status {
@@ -158,13 +196,7 @@ fn write_junit(path: &Path, tested: &[Tested]) -> Result<(), Failure> {
     }
     let mut report = Report::new("rocemu test");
     report.add_test_suite(suite);
-    let xml = report.to_string().map_err(|error| Failure::environment(error.to_string()))?;
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let unwritable = |error: std::io::Error| Failure::unwritable(path, &error);
-    let file = tempfile::NamedTempFile::new_in(dir).map_err(unwritable)?;
-    fs::write(file.path(), xml).map_err(unwritable)?;
-    file.persist(path).map_err(|error| unwritable(error.error))?;
-    Ok(())
+    report.to_string().map_err(|error| Failure::environment(error.to_string()))
 }
 
 #[cfg(test)]

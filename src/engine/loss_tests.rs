@@ -7,7 +7,7 @@ use crate::link::{Action, Corruption, Field, Matcher, PsnMatch, Rule};
 use crate::scenario::{FaultKind, FaultPlan, Plan, PostPlan};
 use crate::trace::{DropReason, EventKind, PacketKind, Verdict};
 
-fn fault(from_end: usize, matcher: Matcher, action: Action) -> FaultPlan {
+pub fn fault(from_end: usize, matcher: Matcher, action: Action) -> FaultPlan {
     FaultPlan {
         name: format!("fault from end {from_end}"),
         link: 0,
@@ -17,7 +17,7 @@ fn fault(from_end: usize, matcher: Matcher, action: Action) -> FaultPlan {
     }
 }
 
-fn data(psn: u32, transmissions: &[u32]) -> Matcher {
+pub fn data(psn: u32, transmissions: &[u32]) -> Matcher {
     Matcher {
         kinds: vec![PacketKind::Write],
         psns: vec![PsnMatch::Absolute(Psn::new(psn))],

@@ -7,12 +7,19 @@
 //! Invariants: no clock, no iteration in an order that could vary; the books balance at the end of every run, or the run
 //! fails. Read first: `tests::the_1_mib_write_completes_when_the_specification_says`.
 
+mod applications;
 mod audit;
+mod devices;
 mod injector;
+mod moment;
 mod run;
+mod turns;
 mod verdict;
 mod wires;
+mod wiring;
 
+#[cfg(test)]
+mod costs_tests;
 #[cfg(test)]
 mod loss_tests;
 #[cfg(test)]
@@ -24,6 +31,7 @@ mod tests;
 #[cfg(test)]
 mod view_tests;
 
+pub use applications::{Applications, ApplicationsError, MemoryTicket, SharedWords};
 pub use audit::{MessageAudit, Mismatch};
 pub use run::{Engine, Outcome, Progress, RunError};
 pub use verdict::{Judged, Shortcoming, Violation, Violations};

@@ -2,42 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::audit::{MessageAudit, registration};
+use super::devices::Devices;
 use super::injector::{Injected, Injector};
+use super::moment::Moment;
 use super::verdict::{Violation, Violations};
-use super::{ForeignFrames, Hop, Judged, Mismatch, Wires, WiresError};
-use crate::base::{Instant, MessageId, NodeId, Octets, Origin, Phase, PortId, Rng, RuleId};
+use super::wiring::{Cable, cables, connection, directions, series};
+use super::{Applications, ApplicationsError, ForeignFrames, Judged, Mismatch, Wires, WiresError};
+use crate::base::{Instant, MessageId, NodeId, Octets, Origin, Phase, PortId, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
-use crate::nic::{self, Connection, Holdings, Input, Nic, WorkRequest, headline};
+use crate::nic::{self, Domain, Holdings, Input, Nic, Piece, Receive, Source, WorkRequest, headline};
+use crate::scenario::Plan;
 use crate::scenario::expect::Judge;
-use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
 use crate::switch::{self, Switch};
 use crate::trace::{Account, Counters, Event, EventKind, Headline, Imbalance, Ledger, Sink};
 use crate::wire::{self, IcrcCheck, Packet, Verb};
-use crate::workload::{Due, Series, Workload};
+use crate::workload::{Due, Workload};
 
 /// How many inputs are handled between two looks at the outside.
 const INPUTS_PER_LOOK: u32 = 4_096;
-
-/// When something happens among all nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Moment {
-    at: Instant,
-    phase: Phase,
-    node: NodeId,
-    unit: u16,
-}
-
-/// Where the frames of a port go.
-#[derive(Clone, Copy, Debug)]
-struct Cable {
-    hop: Hop,
-    peer: NodeId,
-    peer_port: PortId,
-}
 
 /// A frame on its way to a port.
 #[derive(Debug)]
@@ -53,9 +40,9 @@ type Flight = BTreeMap<(Instant, NodeId, PortId, u64), Arrival>;
 /// Joins the nodes of a plan over wires.
 #[derive(Debug)]
 pub struct Engine<'a> {
-    plan: &'a Plan,
+    pub(super) plan: &'a Plan,
     wires: &'a mut dyn Wires,
-    nics: Vec<Nic>,
+    pub(super) nics: Vec<Nic>,
     /// Their node ids follow the NICs'.
     switches: Vec<Switch>,
     /// By node, then port.
@@ -64,18 +51,20 @@ pub struct Engine<'a> {
     directions: Vec<link::Direction>,
     injector: Injector<'a>,
     workload: Workload,
+    pub(super) devices: Devices<'a>,
+    pub(super) applications: Option<&'a mut dyn Applications>,
     flight: Flight,
     flights: u64,
     /// Every node's next wake.
     wakes: BTreeSet<Moment>,
     /// The same by node, to take it back.
     wake_of: Vec<Option<Moment>>,
-    audit: MessageAudit,
+    pub(super) audit: MessageAudit,
     counters: Counters,
     ledger: Ledger,
     violations: Violations,
     judge: Judge<'a>,
-    now: Instant,
+    pub(super) now: Instant,
     progress: Progress,
 }
 
@@ -100,6 +89,10 @@ pub struct Outcome {
     pub interrupted: bool,
     /// Messages posted and not both completed and delivered, and those never posted.
     pub unfinished: Vec<MessageId>,
+    /// Messages that ended without being carried out.
+    pub failed: Vec<MessageId>,
+    /// Applications that were still there when the run ended.
+    pub attached: Vec<String>,
     /// Messages whose octets arrived changed.
     pub mismatches: Vec<Mismatch>,
     /// Octets compared between both ends' memories.
@@ -121,8 +114,12 @@ pub struct Outcome {
 pub enum RunError {
     #[error(transparent)]
     Wires(#[from] WiresError),
+    #[error(transparent)]
+    Applications(#[from] ApplicationsError),
     #[error("an output could not be written: {0}")]
     Record(#[from] std::io::Error),
+    #[error("this machine has too little memory left for a message of {0} to be received")]
+    Memory(Octets),
     #[error("{0}; this is a fault of the emulator, please report it with the scenario")]
     Books(#[from] Imbalance),
 }
@@ -136,6 +133,7 @@ impl<'a> Engine<'a> {
             }
         }
         let switches = plan.switches.iter().map(|s| Switch::new(s.config.clone(), s.routes.clone())).collect();
+        let posted: u32 = plan.posts.iter().map(|post| post.count).sum();
         let total = plan.posts.iter().map(|post| Octets::new(post.size.get() * u64::from(post.count))).sum();
         Self {
             plan,
@@ -144,6 +142,8 @@ impl<'a> Engine<'a> {
             directions: directions(plan),
             injector: Injector::new(plan),
             workload: Workload::new(plan.posts.iter().map(|post| series(plan, post)).collect()),
+            devices: Devices::new(plan, posted),
+            applications: None,
             flight: Flight::new(),
             flights: 0,
             wakes: BTreeSet::new(),
@@ -160,6 +160,12 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// The applications of the plan. Without, a run that needs them fails.
+    pub fn serve(mut self, applications: &'a mut dyn Applications) -> Self {
+        self.applications = Some(applications);
+        self
+    }
+
     /// Runs to the end: every message completed and delivered and no frame on its way, or `until`, or `look` says stop.
     ///
     /// * `sink` hears every event; `look` is called now and then with the progress.
@@ -171,14 +177,28 @@ impl<'a> Engine<'a> {
     ) -> Result<Outcome, RunError> {
         let mut inputs = 0_u32;
         let mut interrupted = false;
+        let mut stalls = 0;
         while !self.is_over() {
-            let Some(moment) = self.next_moment() else { break };
+            let Some(moment) = self.next_moment() else {
+                // Told twice and still waiting: that is a deadlock.
+                stalls += 1;
+                if stalls <= 2 && self.devices.stall(self.now) { continue } else { break }
+            };
             if moment.at > self.plan.until {
                 self.now = self.plan.until;
                 break;
             }
             self.now = moment.at;
-            self.step(moment, sink)?;
+            match self.step(moment, sink) {
+                Err(RunError::Applications(ApplicationsError::Stopped { .. })) => {
+                    interrupted = true;
+                    break;
+                }
+                stepped => stepped?,
+            }
+            if moment.application().is_none() {
+                stalls = 0;
+            }
             inputs = inputs.wrapping_add(1);
             if inputs.is_multiple_of(INPUTS_PER_LOOK) && look(&self.progress).is_break() {
                 interrupted = true;
@@ -194,6 +214,7 @@ impl<'a> Engine<'a> {
             && self.flight.is_empty()
             && self.nics.iter().all(Nic::is_quiet)
             && self.switches.iter().all(Switch::is_quiet)
+            && self.devices.attached().next().is_none()
     }
 
     fn next_moment(&self) -> Option<Moment> {
@@ -211,11 +232,21 @@ impl<'a> Engine<'a> {
             node: due.node,
             unit: due.port.0,
         });
-        [wake, arrival, post, injection].into_iter().flatten().min()
+        let turn = self.devices.next_turn().map(|(at, node, index)| Moment::turn(at, node, index));
+        let ending = self.devices.next_ending().map(|(at, node)| Moment::ending(at, node));
+        [wake, arrival, post, injection, turn, ending].into_iter().flatten().min()
     }
 
     fn step(&mut self, moment: Moment, sink: &mut dyn Sink) -> Result<(), RunError> {
         let node = moment.node;
+        match moment.application() {
+            Some(application) => return self.turn(application, sink),
+            None if moment.is_ending() => {
+                self.devices.end_next();
+                return self.act(sink);
+            }
+            None => {}
+        }
         // Arrivals and posts come from outside the nodes; all other phases are theirs.
         let frame = if moment.phase == Phase::Arrival { self.arrival(moment, sink)? } else { None };
         match node.index().checked_sub(self.nics.len()) {
@@ -223,7 +254,7 @@ impl<'a> Engine<'a> {
             Some(index) => self.step_switch(index, moment, frame, sink)?,
         }
         self.note_wake(node);
-        Ok(())
+        self.act(sink)
     }
 
     fn step_nic(&mut self, moment: Moment, frame: Option<Arrival>, sink: &mut dyn Sink) -> Result<(), RunError> {
@@ -239,8 +270,11 @@ impl<'a> Engine<'a> {
         self.handle(node, input, sink)
     }
 
-    fn handle(&mut self, node: NodeId, input: Input, sink: &mut dyn Sink) -> Result<(), RunError> {
+    pub(super) fn handle(&mut self, node: NodeId, input: Input, sink: &mut dyn Sink) -> Result<(), RunError> {
         self.nics[node.index()].handle_input(self.now, input);
+        if let Some(size) = self.nics[node.index()].memory().shortage() {
+            return Err(RunError::Memory(size));
+        }
         while let Some(output) = self.nics[node.index()].poll_output() {
             match output {
                 nic::Output::Event(kind) => self.tell(node, kind, sink)?,
@@ -304,7 +338,7 @@ impl<'a> Engine<'a> {
         Ok(Some(Arrival { frame: arrived, wire_len, origin: None }))
     }
 
-    fn note_wake(&mut self, node: NodeId) {
+    pub(super) fn note_wake(&mut self, node: NodeId) {
         let wake = match node.index().checked_sub(self.nics.len()) {
             None => self.nics[node.index()].next_wake(),
             Some(index) => self.switches[index].next_wake(),
@@ -331,13 +365,28 @@ impl<'a> Engine<'a> {
         self.nics[own.node.index()].memory_mut().register_source(registration);
         let target = self.nics[peer.node.index()].memory_mut();
         target.register_target(registration);
+        let pieces: Arc<[Piece]> = [Piece { key: registration.key, length: registration.size }].into();
         if post.verb == Verb::Send {
-            target.post_receive(peer.qpn, registration);
+            target.post_receive(peer.qpn, Receive { id: u64::from(due.message.0), pieces: pieces.clone() });
         }
         self.audit.posted(due.message, own.node, peer.node);
-        let (local, remote) = (registration.key, registration.key);
-        let work =
-            WorkRequest { message: due.message, peer: peer.node, verb: post.verb, size: post.size, local, remote };
+        let mut source = Source::Gather(pieces);
+        if post.inline {
+            let memory = self.nics[own.node.index()].memory_mut();
+            let octets = memory.read(Domain::SCENARIO, &source, Octets::ZERO, post.size);
+            source = Source::Inline(octets.expect("the message's memory was registered a moment ago"));
+        }
+        let work = WorkRequest {
+            message: due.message,
+            peer: peer.node,
+            verb: post.verb,
+            source,
+            remote: registration.key,
+            immediate: None,
+            solicited: true,
+            slot: None,
+            blue_flame: post.blue_flame,
+        };
         Input::Post { qpn: own.qpn, work }
     }
 
@@ -359,18 +408,23 @@ impl<'a> Engine<'a> {
         self.tell(node, EventKind::FrameSent { port, packet, wire_len, transmission, fate, effects, frame }, sink)
     }
 
-    fn tell(&mut self, node: NodeId, kind: EventKind, sink: &mut dyn Sink) -> Result<(), RunError> {
+    pub(super) fn tell(&mut self, node: NodeId, kind: EventKind, sink: &mut dyn Sink) -> Result<(), RunError> {
         let event = Event { at: self.now, node, kind };
         self.counters.record(&event)?;
         self.ledger.record(&event)?;
         self.judge.record(&event)?;
         sink.record(&event)?;
         self.progress.now = self.now;
+        self.devices.note(node, &event.kind, self.now);
         match event.kind {
             EventKind::FrameSent { .. } => self.progress.frames += 1,
             EventKind::PayloadWritten { payload, .. } => self.progress.delivered += payload,
             EventKind::MessageDelivered { message, .. } => self.audit.delivered(self.now, message, &mut self.nics),
             EventKind::MessageCompleted { message, .. } => self.audit.completed(self.now, message, &mut self.nics),
+            EventKind::MessageFailed { message, .. } => self.audit.failed(self.now, message),
+            EventKind::DeliveryFailed { message, .. } => {
+                self.audit.delivery_failed(self.now, message, &mut self.nics);
+            }
             EventKind::LosslessViolated { port, packet, reason, occupancy, missing } => {
                 let at = self.now;
                 self.violations.add(Violation { at, node, port, packet, reason, occupancy, missing });
@@ -421,6 +475,8 @@ impl<'a> Engine<'a> {
             end,
             interrupted,
             unfinished,
+            attached: self.devices.attached().map(str::to_owned).collect(),
+            failed: self.audit.failures().collect(),
             mismatches: self.audit.mismatches().to_vec(),
             compared: self.audit.compared(),
             progress: self.progress,
@@ -447,57 +503,4 @@ impl Engine<'_> {
         }
         reports
     }
-}
-
-/// One end's view of a connection.
-fn connection(plan: &Plan, queue_pair: &QueuePairPlan, end: usize) -> Connection {
-    let (own, peer) = (queue_pair.ends[end], queue_pair.ends[1 - end]);
-    Connection {
-        qpn: own.qpn,
-        peer_qpn: peer.qpn,
-        peer_address: plan.nics[peer.node.index()].address,
-        initial_psn: own.initial_psn,
-        peer_initial_psn: peer.initial_psn,
-        data_class: own.data_class,
-        control_class: own.control_class,
-    }
-}
-
-fn series(plan: &Plan, post: &PostPlan) -> Series {
-    let node = plan.queue_pairs[post.queue_pair].ends[post.from_end].node;
-    Series { node, first_at: post.at, every: post.every, count: post.count }
-}
-
-/// Where the frames of every port go, by node and port.
-fn cables(plan: &Plan) -> Vec<Vec<Cable>> {
-    let mut cables: Vec<Vec<(PortId, Cable)>> = vec![Vec::new(); plan.node_count()];
-    for (link_index, link) in (0..).zip(&plan.links) {
-        for from_end in 0..2 {
-            let (own, peer) = (link.ends[from_end], link.ends[1 - from_end]);
-            let hop = Hop::new(link_index, from_end as u32);
-            let cable = Cable { hop, peer: peer.node, peer_port: peer.port };
-            cables[own.node.index()].push((own.port, cable));
-        }
-    }
-    cables
-        .into_iter()
-        .map(|mut ports| {
-            ports.sort_by_key(|(port, _)| *port);
-            ports.into_iter().map(|(_, cable)| cable).collect()
-        })
-        .collect()
-}
-
-/// Every direction of every link, by hop, with the rules on it.
-fn directions(plan: &Plan) -> Vec<link::Direction> {
-    let ends = plan.links.iter().flat_map(|link| link.ends);
-    let mut directions: Vec<_> = ends.map(|end| link::Direction::new(end.delay)).collect();
-    for (id, fault) in (0..).zip(&plan.faults) {
-        if let FaultKind::Rule(rule) = &fault.kind {
-            let hop = Hop::new(fault.link as u32, fault.from_end as u32);
-            let rng = Rng::named(plan.seed, &format!("fault/{}", fault.name));
-            directions[hop.index()].arm(RuleId(id), rule.clone(), rng);
-        }
-    }
-    directions
 }

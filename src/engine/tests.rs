@@ -78,6 +78,7 @@ pub fn pair(queue_pairs: u32) -> Plan {
             .map(|n| QueuePairPlan { name: format!("q{n}"), ends: [end(A, 2 + n), end(B, 2 + n)], implicit: false })
             .collect(),
         posts: Vec::new(),
+        applications: Vec::new(),
         faults: Vec::new(),
         expectations: Vec::new(),
         records: Default::default(),
@@ -91,6 +92,8 @@ pub fn write(queue_pair: usize, size: u64) -> PostPlan {
         from_end: 0,
         verb: Verb::Write,
         size: Octets::new(size),
+        inline: false,
+        blue_flame: false,
         count: 1,
         every: Span::ZERO,
     }

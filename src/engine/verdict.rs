@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Mismatch, Outcome};
 use crate::base::{Instant, MessageId, NodeId, Octets, PortId};
+use crate::record::counted;
 use crate::scenario::Plan;
 use crate::trace::{DropReason, Headline, Names};
 
@@ -85,6 +86,11 @@ pub enum Shortcoming {
         messages: Vec<MessageId>,
         end: Instant,
     },
+    /// Applications had not gone when the run ended: its time was over, or each waited for what nobody would do.
+    StillAttached {
+        applications: Vec<String>,
+        end: Instant,
+    },
     /// What arrived is not what was sent.
     Corrupted(Mismatch),
     /// A frame was dropped although its class has PFC; the line says which.
@@ -122,6 +128,9 @@ impl Outcome {
             let mut places = self.violations.first.iter().map(|violation| violation.at);
             shortcomings.extend(lines.map(|line| Shortcoming::LosslessViolation { line, at: places.next() }));
         }
+        if !self.attached.is_empty() {
+            shortcomings.push(Shortcoming::StillAttached { applications: self.attached.clone(), end: self.end });
+        }
         if !self.unfinished.is_empty() {
             shortcomings.push(Shortcoming::Unfinished { messages: self.unfinished.clone(), end: self.end });
         }
@@ -146,9 +155,11 @@ impl Shortcoming {
         match self {
             Self::Interrupted(at) => Some(*at),
             Self::LosslessViolation { at, .. } | Self::ExpectationFailed { at, .. } => *at,
-            Self::Unfinished { .. } | Self::Corrupted(_) | Self::FaultNeverFired { .. } | Self::FramesStuck { .. } => {
-                None
-            }
+            Self::StillAttached { .. }
+            | Self::Unfinished { .. }
+            | Self::Corrupted(_)
+            | Self::FaultNeverFired { .. }
+            | Self::FramesStuck { .. } => None,
         }
     }
 }
@@ -161,18 +172,28 @@ impl fmt::Display for Shortcoming {
                 write!(f, "message {message} arrived changed, first at octet {offset}")
             }
             Self::Unfinished { messages, end } => {
-                let first: Vec<_> = messages.iter().take(5).map(MessageId::to_string).collect();
-                let more = if messages.len() > first.len() { ", …" } else { "" };
-                write!(f, "{} message(s) unfinished at {end}: {}{more}", messages.len(), first.join(", "))
+                let count = counted(messages.len() as u64, "message");
+                write!(f, "{count} unfinished at {end}: {}", first_few(messages))
+            }
+            Self::StillAttached { applications, end } => {
+                write!(f, "still attached at {end}: {}", applications.join(", "))
             }
             Self::LosslessViolation { line, .. } | Self::ExpectationFailed { line, .. } => f.write_str(line),
             Self::FaultNeverFired { name, matched: 0 } => write!(f, "fault `{name}` never happened: no frame matched"),
             Self::FaultNeverFired { name, matched } => {
-                write!(f, "fault `{name}` never happened: {matched} frame(s) matched, none by its nth or probability")
+                let frames = counted(*matched, "frame");
+                write!(f, "fault `{name}` never happened: {frames} matched, none by its nth or probability")
             }
             Self::FramesStuck { name, frames } => {
-                write!(f, "fault `{name}` held back {frames} frame(s) that too few others followed")
+                write!(f, "fault `{name}` held back {} that too few others followed", counted(*frames, "frame"))
             }
         }
     }
+}
+
+/// The first few of a list, for a line.
+fn first_few(messages: &[MessageId]) -> String {
+    let first: Vec<_> = messages.iter().take(5).map(MessageId::to_string).collect();
+    let more = if messages.len() > first.len() { ", …" } else { "" };
+    format!("{}{more}", first.join(", "))
 }

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::record::counted;
+
 /// One direction of a link: link number × 2, plus 1 from the second end to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hop(u32);
@@ -31,7 +33,7 @@ impl Hop {
 pub enum WiresError {
     #[error("{port}: the kernel delivered nothing within {waited_ms} ms after a frame of {octets} B was sent")]
     Lost { port: String, octets: usize, waited_ms: u64 },
-    #[error("{port}: the kernel dropped {frames} frame(s) because the socket's receive buffer was full")]
+    #[error("{port}: the kernel dropped {} because the socket's receive buffer was full", counted(*frames, "frame"))]
     KernelDrops { port: String, frames: u64 },
     #[error("{port}: a frame of {octets} B came back different, first at octet {offset}")]
     Altered { port: String, octets: usize, offset: usize },

@@ -6,7 +6,9 @@
 //! Read first: `tests/wires.rs::frames_of_every_size_come_out_as_they_went_in`,
 //! `tests/wires.rs::a_frame_of_somebody_else_is_counted_and_kept_from_the_model`.
 
+mod application_sockets;
 mod packet_socket;
 mod veth_wires;
 
+pub use application_sockets::{ApplicationSockets, Limits};
 pub use veth_wires::VethWires;

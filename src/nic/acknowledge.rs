@@ -1,9 +1,10 @@
-//! What a sender does with ACK, NAK and silence: retire, rewind, complete.
+//! What a sender does with ACK, NAK and silence: retire, rewind, wait, complete.
 
 use super::requester::AckEffect;
-use super::{Alarm, Nic};
+use super::{Alarm, Nic, Service};
 use crate::base::{Psn, Qpn};
-use crate::trace::{DropReason, EventKind, Verdict};
+use crate::trace::{DropReason, EventKind, FailureCause, Verdict};
+use crate::wire;
 
 impl Nic {
     /// What follows from an ACK, once it has had its effect on the window.
@@ -22,9 +23,7 @@ impl Nic {
     pub(super) fn follow_nak(&mut self, qpn: Qpn, psn: Psn, effect: AckEffect) {
         match effect {
             AckEffect::Retired(retired) => {
-                if retired > 0 {
-                    self.emit_retired(qpn, psn.minus(1), retired);
-                }
+                self.note_retired(qpn, psn.minus(1), retired);
                 self.rewind(qpn);
             }
             AckEffect::Stale => self.emit(EventKind::StaleAckIgnored { qpn, psn }),
@@ -32,11 +31,57 @@ impl Nic {
         }
     }
 
-    pub(super) fn transport_timer_expired(&mut self, qpn: Qpn) {
+    /// What follows from an RNR NAK: back to the PSN it names, but not before the time of its code is over.
+    pub(super) fn follow_rnr_nak(&mut self, qpn: Qpn, psn: Psn, timer: u8, effect: AckEffect) {
+        let AckEffect::Retired(retired) = effect else { return self.follow_nak(qpn, psn, effect) };
+        self.note_retired(qpn, psn.minus(1), retired);
+        let queue_pair = self.queue_pair(qpn);
+        let attempt = queue_pair.requester.count_rnr_nak();
+        if let Service::Verbs { rnr_retry, .. } = queue_pair.connection.service
+            && rnr_retry < Service::RNR_RETRY_FOR_EVER
+            && attempt > u32::from(rnr_retry)
+        {
+            return self.fail_queue_pair(qpn, FailureCause::RnrRetryExceeded);
+        }
+        let until = self.now + wire::rnr_timer(timer);
+        let wait = self.schedule(until, Alarm::RnrWait(qpn));
+        self.queue_pair(qpn).requester.rnr_wait = Some(wait);
+        self.rewind(qpn);
+        self.emit(EventKind::RnrWaitStarted { qpn, psn, until, attempt });
+    }
+
+    pub(super) fn rnr_wait_is_over(&mut self, qpn: Qpn) {
+        self.end_rnr_wait(qpn);
+        self.update_readiness(qpn);
+    }
+
+    fn end_rnr_wait(&mut self, qpn: Qpn) {
         let requester = &mut self.queue_pair(qpn).requester;
+        let (wait, psn) = (requester.rnr_wait.take(), requester.oldest());
+        if wait.is_some() {
+            self.cancel(wait);
+            self.emit(EventKind::RnrWaitEnded { qpn, psn });
+        }
+    }
+
+    /// What follows from a NAK that refuses the PSN it names for good.
+    pub(super) fn follow_error_nak(&mut self, qpn: Qpn, psn: Psn, cause: FailureCause, effect: AckEffect) {
+        let AckEffect::Retired(retired) = effect else { return self.follow_nak(qpn, psn, effect) };
+        self.note_retired(qpn, psn.minus(1), retired);
+        self.fail_queue_pair(qpn, cause);
+    }
+
+    pub(super) fn transport_timer_expired(&mut self, qpn: Qpn) {
+        let queue_pair = self.queue_pair(qpn);
+        let (service, requester) = (queue_pair.connection.service, &mut queue_pair.requester);
         requester.timer = None;
-        let oldest = requester.oldest();
+        let (oldest, timeouts) = (requester.oldest(), requester.count_timeout());
         self.emit(EventKind::TransportTimerExpired { qpn, oldest });
+        if let Service::Verbs { retry, .. } = service
+            && timeouts > u32::from(retry)
+        {
+            return self.fail_queue_pair(qpn, FailureCause::RetryExceeded);
+        }
         self.rewind(qpn);
     }
 
@@ -46,6 +91,7 @@ impl Nic {
         let packets = requester.rewind();
         let to = requester.oldest();
         self.emit(EventKind::Rewound { qpn, to, packets });
+        self.rewind_send_queue(qpn);
         self.stop_transport_timer(qpn);
         self.update_readiness(qpn);
     }
@@ -55,7 +101,7 @@ impl Nic {
         if retired == 0 {
             return;
         }
-        self.emit_retired(qpn, up_to, retired);
+        self.note_retired(qpn, up_to, retired);
         if self.queue_pairs[&qpn].requester.outstanding() > 0 {
             self.start_transport_timer(qpn);
         } else {
@@ -63,7 +109,12 @@ impl Nic {
         }
     }
 
-    fn emit_retired(&mut self, qpn: Qpn, up_to: Psn, retired: u32) {
+    /// Progress: what the peer was not ready for is behind it.
+    fn note_retired(&mut self, qpn: Qpn, up_to: Psn, retired: u32) {
+        if retired == 0 {
+            return;
+        }
+        self.end_rnr_wait(qpn);
         let outstanding = self.queue_pairs[&qpn].requester.outstanding();
         self.emit(EventKind::PacketsRetired { qpn, up_to, retired, outstanding });
     }
@@ -72,6 +123,7 @@ impl Nic {
     fn advance(&mut self, qpn: Qpn) {
         if let Some(done) = self.queue_pair(qpn).requester.take_completed_message() {
             self.emit(EventKind::MessageCompleted { message: done.work.message, qpn });
+            self.next_entry_has_its_turn(qpn);
             self.update_readiness(qpn);
             self.start_next_message(qpn);
         } else {
@@ -88,7 +140,7 @@ impl Nic {
         self.emit(EventKind::TransportTimerStarted { qpn, expires_at });
     }
 
-    fn stop_transport_timer(&mut self, qpn: Qpn) {
+    pub(super) fn stop_transport_timer(&mut self, qpn: Qpn) {
         let running = self.queue_pair(qpn).requester.timer.take();
         if running.is_some() {
             self.cancel(running);

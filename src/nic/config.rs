@@ -31,6 +31,7 @@ pub struct Config {
     pub egress: EgressConfig,
     pub ingress: IngressConfig,
     pub pcie: PcieConfig,
+    pub send_queue: SendQueueConfig,
     pub ack: AckConfig,
     /// RetransmitTimeout.
     pub retransmit_timeout: Span,
@@ -70,6 +71,32 @@ pub struct PcieSide {
     pub tx_data_buffer: Octets,
 }
 
+/// What it costs until the NIC has a work queue element (WQE).
+///
+/// * Source: model.md R3, R4.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendQueueConfig {
+    pub doorbell: DoorbellCost,
+    /// WqeSize: what a WQE fetch reads, unless the WQE says otherwise. Range: a power of two in 64..=512.
+    pub wqe_size: Octets,
+    /// WqePrefetch: so many entries are fetched ahead of the read position.
+    ///
+    /// One hides the fetch: a queue pair works on one message at a time, so an entry has all of the message before it to
+    /// arrive in. More only matter where the link to the host is that busy.
+    pub wqe_prefetch: u32,
+    /// BlueFlameMax: a longer WQE is rung for like any other.
+    pub blue_flame_max: Octets,
+}
+
+/// Whether doorbells and WQE fetches take time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DoorbellCost {
+    /// What is posted is in the NIC at once.
+    Free,
+    /// Doorbells, WQEs and fetches cross the PCIe link.
+    Modelled,
+}
+
 /// Acknowledgement coalescing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AckConfig {
@@ -98,6 +125,7 @@ impl Default for Config {
             egress: EgressConfig::default(),
             ingress: IngressConfig::default(),
             pcie: PcieConfig::default(),
+            send_queue: SendQueueConfig::default(),
             ack: AckConfig::default(),
             retransmit_timeout: Span::from_ms(64),
             control_class: Class::CONTROL,
@@ -129,6 +157,23 @@ impl Default for PcieSide {
             tx_header_buffer: Octets::new(16_000),
             rx_data_buffer: Octets::new(256_000),
             tx_data_buffer: Octets::new(256_000),
+        }
+    }
+}
+
+impl SendQueueConfig {
+    pub fn is_modelled(&self) -> bool {
+        self.doorbell == DoorbellCost::Modelled
+    }
+}
+
+impl Default for SendQueueConfig {
+    fn default() -> Self {
+        Self {
+            doorbell: DoorbellCost::Free,
+            wqe_size: Octets::new(64),
+            wqe_prefetch: 1,
+            blue_flame_max: Octets::new(256),
         }
     }
 }

@@ -87,7 +87,9 @@ impl Nic {
 
     pub(super) fn delayed_cnp_is_due(&mut self, qpn: Qpn) {
         self.delayed_cnps -= 1;
-        self.send_cnp(qpn);
+        if self.queue_pairs[&qpn].failed.is_none() {
+            self.send_cnp(qpn);
+        }
     }
 
     fn send_cnp(&mut self, qpn: Qpn) {
@@ -139,9 +141,12 @@ impl Nic {
         }
     }
 
-    fn keep_rate_timer(&mut self, qpn: Qpn) {
-        let congestion = &self.queue_pairs[&qpn].congestion;
-        let (running, wanted) = (congestion.timer, congestion.controller.next_timer());
+    /// A queue pair in error needs no timer: nothing of it will be sent at another rate.
+    pub(super) fn keep_rate_timer(&mut self, qpn: Qpn) {
+        let queue_pair = &self.queue_pairs[&qpn];
+        let congestion = &queue_pair.congestion;
+        let wanted = congestion.controller.next_timer().filter(|_| queue_pair.failed.is_none());
+        let running = congestion.timer;
         if running.map(|(at, _)| at) == wanted {
             return;
         }

@@ -1,27 +1,36 @@
 //! From a work request to a numbered packet: ready queue, reservation, fetch, PSN.
 
+use bytes::Bytes;
+
 use super::pcie::{Accepted, TransferEnd};
 use super::ready_queue::Generation;
 use super::requester::Fetch;
+use super::segment::Segment as MessageSegment;
 use super::transmit::Outgoing;
-use super::{Alarm, GENERATION_START, Nic, QpFetch, Upstream, WorkRequest};
-use crate::base::{Class, Qpn};
-use crate::trace::{EventKind, Queue};
+use super::{Alarm, Downstream, GENERATION_START, Nic, QpFetch, Upstream, WorkRequest};
+use crate::base::{Class, Octets, Qpn};
+use crate::trace::{EventKind, FailureCause, Queue};
 use crate::wire::{self, Ecn, Reth, RocePacket, Segment};
 
 impl Nic {
-    /// The doorbell: the work request joins its queue pair at once.
+    /// The work request joins its queue pair, at once where doorbells are free.
     ///
     /// * Panics: if the queue pair does not exist (the scenario connects before it posts).
     pub(super) fn post(&mut self, qpn: Qpn, work: WorkRequest) {
+        let WorkRequest { message, peer, verb, .. } = work;
+        self.emit(EventKind::MessagePosted { message, peer, qpn, verb, bytes: work.size() });
+        let blue_flame = if work.blue_flame { work.wqe_octets() } else { Octets::ZERO };
         self.queue_pair(qpn).requester.post(work);
-        let WorkRequest { message, peer, verb, size, .. } = work;
-        self.emit(EventKind::MessagePosted { message, peer, qpn, verb, bytes: size });
+        self.flush_messages(qpn);
+        self.entry_posted(qpn, blue_flame);
         self.start_next_message(qpn);
     }
 
-    /// Starts the next message if none is in progress.
+    /// Starts the next message if none is in progress and its entry is here. One that cannot be sent puts the queue pair in error.
     pub(super) fn start_next_message(&mut self, qpn: Qpn) {
+        if let Some(cause) = self.cannot_start(qpn) {
+            return self.fail_queue_pair(qpn, cause);
+        }
         if let Some(message) = self.queue_pair(qpn).requester.start_next_message() {
             let started = EventKind::MessageStarted {
                 message: message.work.message,
@@ -32,6 +41,17 @@ impl Nic {
             self.emit(started);
         }
         self.update_readiness(qpn);
+    }
+
+    /// Why the message whose turn it is cannot be sent.
+    fn cannot_start(&self, qpn: Qpn) -> Option<FailureCause> {
+        let queue_pair = &self.queue_pairs[&qpn];
+        let work = queue_pair.requester.next_message()?;
+        if work.size() > WorkRequest::MAX_SIZE {
+            return Some(FailureCause::MessageTooLong);
+        }
+        let checked = self.memory.check_source(queue_pair.connection.service.domain(), &work.source);
+        checked.is_err().then_some(FailureCause::SourceProtection)
     }
 
     /// Puts the queue pair at the tail of the ready queue if it has become ready, takes it out if it no longer is, and
@@ -76,13 +96,15 @@ impl Nic {
             pool.charge(needed);
             let occupancy = pool.occupancy();
             let fetch = queue_pair.requester.take_segment().expect("the segment was there a moment ago");
+            let came_along = self.config.send_queue.is_modelled()
+                && queue_pair.requester.current().is_some_and(|message| message.work.is_inline());
             let has_more = queue_pair.requester.peek_segment().is_some();
             queue_pair.requester.in_ready_queue = has_more;
             self.ready.turn(has_more);
             let psn = segment.position.psn();
             self.emit(EventKind::SegmentReserved { qpn, psn, payload: segment.payload, class, occupancy });
-            if segment.payload.is_zero() {
-                // Nothing to fetch (timing rule 25).
+            if segment.payload.is_zero() || came_along {
+                // Nothing to fetch (timing rule 25), or it is in the NIC with its WQE.
                 self.payload_arrived((qpn, fetch));
             } else if let Some(blocked) = self.request_payload((qpn, fetch)) {
                 self.generation = Generation::Blocked(blocked);
@@ -103,7 +125,7 @@ impl Nic {
                 None
             }
             Err(Upstream::ReadRequest(fetch)) => Some(fetch),
-            Err(Upstream::Write(_)) => unreachable!("a refused offer gives back what was offered"),
+            Err(_) => unreachable!("a refused offer gives back what was offered"),
         }
     }
 
@@ -122,11 +144,15 @@ impl Nic {
         }
         match finished {
             // The host answers in the instant the request has arrived (timing rule 32).
-            Some(Upstream::ReadRequest(fetch)) => self.host_answers(fetch),
+            Some(Upstream::ReadRequest((qpn, fetch))) => {
+                self.host_sends(Downstream::Payload((qpn, fetch)), fetch.segment.payload);
+            }
+            Some(Upstream::WqeRequest(request)) => self.host_sends(Downstream::Wqe(request), request.octets),
             Some(Upstream::Write(data)) => self.payload_written(data),
             None => {}
         }
         self.hand_to_host();
+        self.ask_for_waiting_entries();
         self.unblock_generation();
     }
 
@@ -139,10 +165,14 @@ impl Nic {
         }
     }
 
-    fn host_answers(&mut self, (qpn, fetch): QpFetch) {
-        let Ok(accepted) = self.downstream.offer(self.now, (qpn, fetch), fetch.segment.payload) else {
-            unreachable!("the host's transmit buffer is not limited");
-        };
+    /// Queues a completion.
+    fn host_sends(&mut self, content: Downstream, payload: Octets) {
+        let accepted = self.downstream.offer(self.now, content, payload);
+        self.downstream_accepted(accepted);
+    }
+
+    pub(super) fn downstream_accepted(&mut self, accepted: Result<Accepted, Downstream>) {
+        let accepted = accepted.expect("the host's transmit buffer is not limited");
         if let Some(at) = accepted.transfer_ends {
             self.schedule(at, Alarm::DownstreamTransferEnd);
         }
@@ -153,24 +183,37 @@ impl Nic {
         if let Some(at) = transfer_ends {
             self.schedule(at, Alarm::DownstreamTransferEnd);
         }
-        if let Some((qpn, fetch)) = finished {
-            let (psn, payload) = (fetch.segment.position.psn(), fetch.segment.payload);
-            self.emit(EventKind::PayloadFetched { qpn, psn, payload });
-            self.payload_arrived((qpn, fetch));
+        match finished {
+            Some(Downstream::Payload((qpn, fetch))) => {
+                let (psn, payload) = (fetch.segment.position.psn(), fetch.segment.payload);
+                self.emit(EventKind::PayloadFetched { qpn, psn, payload });
+                self.payload_arrived((qpn, fetch));
+            }
+            Some(Downstream::Doorbell(qpn, doorbell)) => self.doorbell_arrived(qpn, doorbell),
+            Some(Downstream::Wqe(fetched)) => self.entry_arrived(fetched),
+            None => {}
         }
     }
 
     /// The transport numbers the packet and queues it for its class, or discards a payload that a rewind or an
-    /// acknowledgement has made useless.
+    /// acknowledgement has made useless, or that could not be read.
     fn payload_arrived(&mut self, (qpn, fetch): QpFetch) {
-        let queue_pair = self.queue_pair(qpn);
+        let queue_pair = &self.queue_pairs[&qpn];
         let class = queue_pair.connection.data_class;
         if queue_pair.requester.is_stale(&fetch) {
             return self.discard_payload(qpn, class, &fetch);
         }
+        let segment = fetch.segment;
+        let message = queue_pair.requester.current().expect("payload that is not stale belongs to the message");
+        let domain = queue_pair.connection.service.domain();
+        let Ok(payload) = self.memory.read(domain, &message.work.source, segment.offset, segment.payload) else {
+            self.discard_payload(qpn, class, &fetch);
+            return self.fail_queue_pair(qpn, FailureCause::SourceProtection);
+        };
+        let queue_pair = self.queue_pair(qpn);
         let window_was_empty = queue_pair.requester.outstanding() == 0;
         let transmission = queue_pair.requester.number(&fetch);
-        let frame = self.build_data_packet(qpn, &fetch, transmission);
+        let frame = self.build_data_packet(qpn, segment, payload, transmission);
         self.emit(EventKind::PacketNumbered { qpn, psn: fetch.segment.position.psn(), transmission });
         if window_was_empty {
             self.start_transport_timer(qpn);
@@ -198,18 +241,12 @@ impl Nic {
         }
     }
 
-    fn build_data_packet(&mut self, qpn: Qpn, fetch: &Fetch, transmission: u32) -> Outgoing {
+    fn build_data_packet(&self, qpn: Qpn, segment: MessageSegment, payload: Bytes, transmission: u32) -> Outgoing {
         let queue_pair = &self.queue_pairs[&qpn];
-        let segment = fetch.segment;
         let message = queue_pair.requester.current().expect("a numbered packet belongs to the message in progress");
-        let work = message.work;
-        let payload = if segment.payload.is_zero() {
-            bytes::Bytes::new()
-        } else {
-            self.memory.read(fetch.source, segment.payload).expect("a message lies in registered memory")
-        };
+        let work = &message.work;
         let ecn = if self.config.enable_ecn { Ecn::Ect0 } else { Ecn::NotEct };
-        let length = u32::try_from(work.size.get()).expect("a message is at most 2^31 octets");
+        let length = u32::try_from(work.size().get()).expect("a message is at most 2^31 octets");
         let connection = &queue_pair.connection;
         let mut packet = RocePacket::data(
             &queue_pair.endpoints,
@@ -222,12 +259,13 @@ impl Nic {
                 dest_qpn: connection.peer_qpn,
                 psn: segment.position.psn(),
                 reth: Reth { va: work.remote.address, rkey: work.remote.rkey, length },
-                immediate: None,
+                immediate: work.immediate,
                 payload,
             },
         );
-        if self.config.strict_ib_flags && packet.bth.opcode.is_write() {
-            packet.bth.solicited = false;
+        if self.config.strict_ib_flags {
+            let opcode = packet.bth.opcode;
+            packet.bth.solicited &= work.solicited && (opcode.is_send() || opcode.has_immediate());
         }
         let index = segment.position.since(message.first) as u32;
         Outgoing::data(packet.into(), qpn, transmission, (work.message, index))

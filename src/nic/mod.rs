@@ -7,6 +7,9 @@
 //!             ├─► answer: ACK, NAK, CNP ────────────────────────────────────────────────┘
 //!             ├─► acknowledge (retire, rewind, complete) ─► generate
 //!             └─► congestion (CNP made, CNP obeyed) ─► rate ─► transmit
+//!
+//!  where doorbells are modelled: post ─► doorbell ─► pcie ─► WQE fetch ─► pcie ─► generate
+//!  what goes wrong for good, at any of these ─► failure (queue pair in error, work flushed)
 //! ```
 //!
 //! Contract: give it one [`Input`], then take outputs until there are none, then wait until [`Nic::next_wake`]. Time is
@@ -20,10 +23,14 @@ mod acknowledge;
 mod answer;
 mod config;
 mod congestion;
+mod content;
+mod doorbell;
+mod failure;
 mod generate;
 mod host_memory;
 mod passes;
 mod pcie;
+mod placement;
 mod queue_pair;
 mod rate;
 mod ready_queue;
@@ -32,32 +39,40 @@ mod requester;
 mod responder;
 mod segment;
 mod send_queue;
+mod shared_memory;
 mod transmit;
+#[cfg(test)]
+mod verbs_tests;
+mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
 pub use ack::{AckCoalescer, AckDecision};
-pub use config::{AckConfig, Address, Config, GENERATION_START, PcieConfig, PcieSide};
-pub use host_memory::{AccessError, HostMemory, MemoryKey, Registration};
+pub use config::{AckConfig, Address, Config, DoorbellCost, GENERATION_START, PcieConfig, PcieSide, SendQueueConfig};
+pub use content::Held;
+pub use host_memory::{Access, AccessError, Domain, HostMemory, MemoryKey, Registration, SharedRegion, Target};
 pub use pcie::{TRANSFER_OVERHEAD, TRANSFER_PAYLOAD, transfer_count};
-pub use queue_pair::Connection;
+pub use queue_pair::{Connection, Service};
 pub use rate::{
     CongestionConfig, CongestionControl, Controller, DcqcnNvidiaConfig, DcqcnPaperConfig, EcnLoopConfig,
     RateApplication,
 };
-pub use send_queue::WorkRequest;
+pub use shared_memory::{LocalMemory, SharedMemory};
 pub use transmit::headline;
+pub use work::{Piece, Receive, Source, WorkRequest};
 
-use crate::base::{Calendar, Class, Instant, Octets, Origin, Phase, PortId, Qpn, Ticket, Wake};
+use crate::base::{Calendar, Class, Instant, MessageId, Octets, Origin, Phase, PortId, Qpn, Ticket, Wake};
 use crate::port::{Egress, PauseSender, PerClass, Pools};
-use crate::trace::{EventKind, Headline, PcieDirection};
+use crate::trace::{EventKind, FailureCause, Headline, PcieDirection};
+use doorbell::WqeRequest;
 use pcie::Direction;
 use queue_pair::QueuePair;
 use ready_queue::{Generation, ReadyQueue};
 use receive::ReceivedData;
 use requester::Fetch;
+use send_queue::Doorbell;
 use transmit::{Outgoing, ReceivedPause};
 
 /// A NIC has one port.
@@ -69,8 +84,16 @@ pub enum Input {
     /// The last bit of a frame has arrived. `wire_len` is the model's size of the frame that was sent; it counts only
     /// where the frame itself cannot be read.
     Frame { frame: Bytes, wire_len: Octets },
-    /// The host posts a work request and rings the doorbell.
+    /// The host posts a work request. A scenario's host rings for it, unless it is ringing for this queue pair already:
+    /// then it rings once more when that doorbell has arrived. An application rings by itself.
     Post { qpn: Qpn, work: WorkRequest },
+    /// An application rings: so many entries are new, posted before this or later. Of a BlueFlame post, the octets of the
+    /// newest one come along; otherwise none.
+    Ring { qpn: Qpn, entries: u32, blue_flame: Octets },
+    /// The host posts a receive.
+    PostReceive { qpn: Qpn, receive: Receive },
+    /// Somebody outside ends a queue pair: its application has closed it or died, or its peer is gone.
+    FailQueuePair { qpn: Qpn, cause: FailureCause },
     /// The instant of [`Nic::next_wake`] has come.
     Wake,
     /// The run is over: the NIC says what only it can add up.
@@ -105,7 +128,16 @@ type QpFetch = (Qpn, Fetch);
 #[derive(Clone, Debug)]
 enum Upstream {
     ReadRequest(QpFetch),
+    WqeRequest(WqeRequest),
     Write(ReceivedData),
+}
+
+/// What crosses it from the host.
+#[derive(Clone, Copy, Debug)]
+enum Downstream {
+    Payload(QpFetch),
+    Wqe(WqeRequest),
+    Doorbell(Qpn, Doorbell),
 }
 
 /// What the NIC has on its calendar.
@@ -120,6 +152,7 @@ enum Alarm {
     AckDelay(Qpn),
     Retransmit(Qpn),
     DelayedCnp(Qpn),
+    RnrWait(Qpn),
     Generate,
     PortChoice,
 }
@@ -137,6 +170,7 @@ impl Alarm {
             Self::AckDelay(_) => (Phase::Timer, 3),
             Self::Retransmit(_) => (Phase::Timer, 4),
             Self::DelayedCnp(_) => (Phase::Timer, 5),
+            Self::RnrWait(_) => (Phase::Timer, 6),
             Self::Generate => (Phase::Generate, 0),
             Self::PortChoice => (Phase::PortChoice, PORT.0),
         }
@@ -158,7 +192,9 @@ pub struct Nic {
     generation: Generation<QpFetch>,
     egress_pools: Pools,
     upstream: Direction<Upstream>,
-    downstream: Direction<QpFetch>,
+    downstream: Direction<Downstream>,
+    /// Queue pairs whose WQE fetches wait for room in the PCIe transmit buffer, in the order of their turns.
+    waiting_for_entries: VecDeque<Qpn>,
 
     egress: Egress<Outgoing>,
     choice_scheduled: bool,
@@ -205,6 +241,7 @@ impl Nic {
             egress_pools: Pools::new(config.egress.total, &config.egress.shares),
             upstream: Direction::limited(&config.pcie.nic_side),
             downstream: Direction::unlimited(&config.pcie.host_side),
+            waiting_for_entries: VecDeque::new(),
             egress: Egress::new(&config.egress),
             choice_scheduled: false,
             pace_wake: None,
@@ -230,8 +267,20 @@ impl Nic {
     }
 
     /// The memory of the host behind the NIC.
+    pub fn memory(&self) -> &HostMemory {
+        &self.memory
+    }
+
     pub fn memory_mut(&mut self) -> &mut HostMemory {
         &mut self.memory
+    }
+
+    /// The application at the other end of `qpn` posts this message: the next that begins to arrive there, behind those
+    /// announced before. RoCEv2 has no such news; it is told out of band, so that both ends call a message the same.
+    ///
+    /// * Order: before its first packet arrives. A message that nobody announced is refused.
+    pub fn announce(&mut self, qpn: Qpn, message: MessageId) {
+        self.queue_pair(qpn).responder.announce(message);
     }
 
     pub fn config(&self) -> &Config {
@@ -248,6 +297,9 @@ impl Nic {
         match input {
             Input::Frame { frame, wire_len } => self.receive(frame, wire_len),
             Input::Post { qpn, work } => self.post(qpn, work),
+            Input::Ring { qpn, entries, blue_flame } => self.application_rings(qpn, entries, blue_flame),
+            Input::PostReceive { qpn, receive } => self.post_receive(qpn, receive),
+            Input::FailQueuePair { qpn, cause } => self.fail_queue_pair(qpn, cause),
             Input::Wake => {
                 if let Some((_, alarm)) = self.calendar.pop() {
                     self.ring(alarm);
@@ -272,6 +324,7 @@ impl Nic {
             Alarm::RateTimer(qpn) => self.rate_timer_expired(qpn),
             Alarm::Retransmit(qpn) => self.transport_timer_expired(qpn),
             Alarm::DelayedCnp(qpn) => self.delayed_cnp_is_due(qpn),
+            Alarm::RnrWait(qpn) => self.rnr_wait_is_over(qpn),
             Alarm::Generate => self.generate(),
             Alarm::PortChoice => self.choose_frame(),
         }
@@ -304,13 +357,14 @@ impl Nic {
         let mut holdings = Holdings {
             egress_frames: self.egress.frame_count() as u64,
             egress_octets: self.egress_pools.occupancy().get(),
-            segments: self.downstream.messages().count() as u64,
+            segments: self.downstream.messages().filter(|m| matches!(m, Downstream::Payload(_))).count() as u64,
             received_payload: self.received.iter().map(|data| data.payload.len() as u64).sum(),
             partial_payload: 0,
         };
         for message in self.upstream.messages() {
             match message {
                 Upstream::ReadRequest(_) => holdings.segments += 1,
+                Upstream::WqeRequest(_) => {}
                 Upstream::Write(data) => holdings.received_payload += data.payload.len() as u64,
             }
         }

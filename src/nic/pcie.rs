@@ -4,19 +4,26 @@
 //!            read requests, received data            upstream    (NIC-side lanes)
 //!    NIC  ──────────────────────────────────────►  host
 //!         ◄──────────────────────────────────────
-//!            completions: payload to be sent         downstream  (host-side lanes)
+//!            completions: payload to be sent, WQEs;  downstream  (host-side lanes)
+//!            doorbells
 //! ```
 
 use std::collections::VecDeque;
 
 use super::PcieSide;
 use crate::base::{Instant, Octets, Rate};
+use crate::ring::LINE;
 use crate::trace::{EventKind, PcieDirection};
 
 /// Payload of one transfer, at most.
 pub const TRANSFER_PAYLOAD: Octets = Octets::new(512);
 /// What each transfer adds on the link and takes in a header buffer.
 pub const TRANSFER_OVERHEAD: Octets = Octets::new(34);
+
+/// Octets on the link of a message of so many transfers.
+pub const fn on_link(payload: Octets, transfers: u64) -> Octets {
+    Octets::new(payload.get() + TRANSFER_OVERHEAD.get() * transfers)
+}
 
 /// Transfers that a write or a completion of `payload` takes.
 pub const fn transfer_count(payload: Octets) -> u64 {
@@ -120,6 +127,13 @@ impl<M> Direction<M> {
     /// Offers a read request of `size` octets: always one transfer.
     pub fn offer_request(&mut self, now: Instant, content: M, size: Octets) -> Result<Accepted, M> {
         self.enter(now, Message { content, payload: size, transfer_payload: size, transfer_count: 1 })
+    }
+
+    /// Offers MMIO writes of 64 octets, a transfer each: so many lines of a doorbell.
+    pub fn offer_lines(&mut self, now: Instant, content: M, lines: u64) -> Result<Accepted, M> {
+        let line = Octets::new(LINE as u64);
+        let payload = Octets::new(line.get() * lines);
+        self.enter(now, Message { content, payload, transfer_payload: line, transfer_count: lines })
     }
 
     fn enter(&mut self, now: Instant, message: Message<M>) -> Result<Accepted, M> {
@@ -254,6 +268,15 @@ mod tests {
             run(&mut direction, first),
             [(1_555, Some("request")), (1_555 + 8_661, None), (1_555 + 9_216, Some("write"))]
         );
+    }
+
+    #[test]
+    fn the_lines_of_a_doorbell_are_transfers_of_one_message() {
+        let mut direction = Direction::unlimited(&PcieSide::default());
+        let first = direction.offer_lines(at(0), "doorbell", 3).unwrap();
+        // k x 98 B: 1554.57, 3109.14, 4663.71 ps.
+        assert_eq!(run(&mut direction, first), [(1_555, None), (3_109, None), (4_664, Some("doorbell"))]);
+        assert_eq!(direction.carried.get(), 3 * 98);
     }
 
     #[test]

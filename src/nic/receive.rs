@@ -2,13 +2,15 @@
 
 use bytes::Bytes;
 
-use super::responder::{Arrival, Inbound};
+use super::host_memory::Target;
+use super::placement::{Completion, Placement};
+use super::responder::Arrival;
 use super::transmit::{Outgoing, headline};
-use super::{Alarm, Connection, MemoryKey, Nic, PORT, Upstream};
-use crate::base::{Class, MessageId, Octets, Psn, Qpn};
+use super::{Alarm, Connection, Nic, PORT, Service, Upstream};
+use crate::base::{Class, Octets, Psn, Qpn};
 use crate::port::{Refresh, pause_time};
-use crate::trace::{DropReason, EventKind, Headline, Queue, Verdict};
-use crate::wire::{self, Ecn, IcrcCheck, NakCode, Packet, PfcFrame, RocePacket, Verb};
+use crate::trace::{DropReason, EventKind, FailureCause, Headline, Queue, Verdict, WorkStatus};
+use crate::wire::{self, Ecn, IcrcCheck, NakCode, Packet, PfcFrame, RocePacket, WireError};
 
 /// An accepted data packet on its way to the host.
 #[derive(Clone, Debug)]
@@ -17,21 +19,9 @@ pub struct ReceivedData {
     psn: Psn,
     class: Class,
     charge: Octets,
-    target: MemoryKey,
+    target: Target,
     pub payload: Bytes,
-    /// The message that this packet completes, with its size.
-    completes: Option<(MessageId, Octets)>,
-}
-
-/// Where a data packet belongs in its message.
-struct Placement {
-    target: MemoryKey,
-    /// The message, with its size, if the packet ends it.
-    completes: Option<(MessageId, Octets)>,
-    /// The message after this packet; `None` if the packet ends it.
-    rest: Option<Inbound>,
-    /// It is the first of a SEND and uses up the receive posted for it.
-    takes_receive: bool,
+    completes: Option<Completion>,
 }
 
 /// What arrived, as far as every step needs it.
@@ -57,7 +47,12 @@ impl Nic {
         match parsed {
             Ok(Packet::Roce(roce)) => self.receive_roce(&arrived, roce),
             Ok(Packet::Pfc(pfc)) => self.receive_pfc(&arrived, &pfc),
-            Err(error) => self.judge(&arrived, Verdict::Dropped(DropReason::Malformed(error))),
+            Err(error) => {
+                self.judge(&arrived, Verdict::Dropped(DropReason::Malformed(error)));
+                if matches!(error, WireError::UnsupportedOpcode(_)) {
+                    self.refuse_foreign(&arrived.frame);
+                }
+            }
         }
     }
 
@@ -113,7 +108,11 @@ impl Nic {
         let qpn = roce.bth.dest_qpn;
         if let Some(queue_pair) = self.queue_pairs.get(&qpn) {
             let from_peer = roce.ip_src == queue_pair.connection.peer_address.ip;
-            return if from_peer { Ok(()) } else { Err(DropReason::WrongAddress) };
+            return match queue_pair.failed {
+                _ if !from_peer => Err(DropReason::WrongAddress),
+                Some(_) => Err(DropReason::QueuePairFailed),
+                None => Ok(()),
+            };
         }
         if !is_data {
             return Err(DropReason::NoQueuePairControl);
@@ -129,6 +128,7 @@ impl Nic {
             peer_initial_psn: Psn::default(),
             data_class: roce.class(),
             control_class: self.config.control_class,
+            service: Service::Scripted,
         });
         Ok(())
     }
@@ -136,13 +136,13 @@ impl Nic {
     fn receive_data(&mut self, arrived: &Arrived, roce: RocePacket, charge: Octets) {
         let (qpn, psn, class) = (roce.bth.dest_qpn, roce.bth.psn, roce.class());
         let queue_pair = &self.queue_pairs[&qpn];
-        let arrival = queue_pair.responder.compare(psn);
+        let (arrival, service) = (queue_pair.responder.compare(psn), queue_pair.connection.service);
         let placement = match arrival {
             Arrival::Expected => Some(self.place(qpn, &roce)),
             _ => None,
         };
         let verdict = match (arrival, &placement) {
-            (Arrival::Expected, Some(Err(reason))) => Verdict::Dropped(*reason),
+            (Arrival::Expected, Some(Err(refusal))) => Verdict::Dropped(refusal.reason(service)),
             (Arrival::Expected, _) => Verdict::Accepted,
             (Arrival::Duplicate, _) => Verdict::Duplicate,
             (Arrival::Gap { .. }, _) => Verdict::Dropped(DropReason::AfterNak),
@@ -153,11 +153,16 @@ impl Nic {
         }
         match (arrival, placement) {
             (Arrival::Expected, Some(Ok(placement))) => {
-                let Placement { target, completes, rest, takes_receive } = placement;
+                let Placement { target, completes, rest, takes_receive, starts } = placement;
                 if takes_receive {
-                    self.memory.consume_receive(qpn);
+                    self.memory.take_receive(qpn);
                 }
-                self.queue_pair(qpn).responder.accept(rest);
+                let queue_pair = self.queue_pair(qpn);
+                if starts {
+                    queue_pair.responder.take_announced();
+                }
+                queue_pair.responder.accept(rest);
+                queue_pair.to_host += 1;
                 let wants_ack = roce.wants_ack();
                 let payload = roce.payload;
                 self.received.push_back(ReceivedData { qpn, psn, class, charge, target, payload, completes });
@@ -174,48 +179,13 @@ impl Nic {
                     self.answer_gap(qpn, psn);
                 }
             }
-            (Arrival::Expected, _) => self.release_ingress(class, charge),
+            (Arrival::Expected, refused) => {
+                self.release_ingress(class, charge);
+                if let Some(Err(refusal)) = refused {
+                    self.refuse(qpn, psn, refusal);
+                }
+            }
         }
-    }
-
-    /// Where the payload of the packet expected goes, or why it may not.
-    fn place(&self, qpn: Qpn, roce: &RocePacket) -> Result<Placement, DropReason> {
-        let opcode = roce.bth.opcode;
-        let payload = Octets::new(roce.payload.len() as u64);
-        let is_write = opcode.verb() == Some(Verb::Write);
-        let in_progress = self.queue_pairs[&qpn].responder.inbound();
-        let (message, target, left, received, takes_receive) = match (opcode.starts_message(), in_progress) {
-            (true, None) if is_write => {
-                let reth = roce.reth.ok_or(DropReason::InvalidRequest)?;
-                let key = MemoryKey { address: reth.va, rkey: reth.rkey };
-                let size = Octets::new(u64::from(reth.length));
-                let message = self.memory.check(key, size).map_err(|_| DropReason::RemoteAccess)?;
-                (message, key, size, Octets::ZERO, false)
-            }
-            (true, None) => {
-                let receive = self.memory.next_receive(qpn).ok_or(DropReason::RemoteAccess)?;
-                (receive.message, receive.key, receive.size, Octets::ZERO, true)
-            }
-            (false, Some(inbound)) if inbound.is_write == is_write => {
-                (inbound.message, inbound.target, inbound.left, inbound.received, false)
-            }
-            _ => return Err(DropReason::InvalidRequest),
-        };
-        let ends = opcode.ends_message();
-        // A WRITE says its length beforehand; a SEND may be shorter than the receive it lands in.
-        let fits = payload <= left && (!ends || !is_write || payload == left);
-        if !fits {
-            return Err(DropReason::InvalidRequest);
-        }
-        let received = received + payload;
-        let rest = (!ends).then(|| Inbound {
-            message,
-            target: target.plus(payload),
-            left: left - payload,
-            received,
-            is_write,
-        });
-        Ok(Placement { target, completes: ends.then_some((message, received)), rest, takes_receive })
     }
 
     /// Offers received packets to the PCIe transmit buffer, oldest first; an accepted one is no longer the ingress
@@ -229,7 +199,7 @@ impl Nic {
             match self.upstream.offer(self.now, Upstream::Write(data), payload) {
                 Ok(accepted) => self.upstream_accepted(accepted),
                 Err(Upstream::Write(data)) => return self.received.push_front(data),
-                Err(Upstream::ReadRequest(_)) => unreachable!("a refused offer gives back what was offered"),
+                Err(_) => unreachable!("a refused offer gives back what was offered"),
             }
             self.release_ingress(class, charge);
             let occupancy = self.ingress_pools.get(class).map_or(Octets::ZERO, |pool| pool.occupancy());
@@ -241,16 +211,39 @@ impl Nic {
     /// The PCIe write of a packet has ended.
     pub(super) fn payload_written(&mut self, data: ReceivedData) {
         let ReceivedData { qpn, psn, target, payload, completes, .. } = data;
-        if !payload.is_empty() {
-            self.memory.write(target, &payload).expect("the packet was placed in registered memory");
-        }
+        let domain = self.queue_pairs[&qpn].connection.service.domain();
+        let is_lost = self.memory.write(domain, &target, &payload).is_err();
         let size = Octets::new(payload.len() as u64);
         self.emit(EventKind::PayloadWritten { qpn, psn, payload: size });
         let queue_pair = self.queue_pair(qpn);
         queue_pair.partial_payload += size;
-        if let Some((message, bytes)) = completes {
-            queue_pair.partial_payload -= bytes;
-            self.emit(EventKind::MessageDelivered { message, qpn, bytes });
+        queue_pair.to_host -= 1;
+        queue_pair.has_lost_payload |= is_lost;
+        if let Some(completion) = completes {
+            self.message_written(qpn, completion);
+        }
+        if is_lost {
+            self.fail_queue_pair(qpn, FailureCause::MemoryGone);
+        }
+        self.flush_receives(qpn);
+    }
+
+    /// The PCIe write of a message's last packet has ended.
+    fn message_written(&mut self, qpn: Qpn, completion: Completion) {
+        let Completion { message, verb, bytes, receive, immediate, solicited } = completion;
+        let queue_pair = self.queue_pair(qpn);
+        if std::mem::take(&mut queue_pair.has_lost_payload) {
+            self.emit(EventKind::DeliveryFailed { message, qpn });
+            if let Some(receive) = receive {
+                let status = WorkStatus::LocalProtectionError;
+                self.emit(EventKind::ReceiveFailed { qpn, receive, status });
+            }
+            return;
+        }
+        queue_pair.partial_payload -= bytes;
+        self.emit(EventKind::MessageDelivered { message, qpn, bytes });
+        if let Some(receive) = receive {
+            self.emit(EventKind::ReceiveCompleted { qpn, receive, verb, bytes, immediate, solicited });
         }
     }
 
@@ -317,6 +310,7 @@ impl Nic {
     fn receive_control(&mut self, arrived: &Arrived, roce: &RocePacket) {
         let qpn = roce.bth.dest_qpn;
         let psn = roce.bth.psn;
+        let is_verbs = self.queue_pairs[&qpn].connection.service.is_verbs();
         match roce.kind() {
             wire::PacketKind::Ack => {
                 let effect = self.queue_pair(qpn).requester.acknowledge(psn);
@@ -327,6 +321,23 @@ impl Nic {
                 let effect = self.queue_pair(qpn).requester.retire_by_nak(psn);
                 self.judge(arrived, effect.verdict());
                 self.follow_nak(qpn, psn, effect);
+            }
+            wire::PacketKind::RnrNak(timer) if is_verbs => {
+                let effect = self.queue_pair(qpn).requester.retire_by_rnr_nak(psn);
+                self.judge(arrived, effect.verdict());
+                self.follow_rnr_nak(qpn, psn, timer, effect);
+            }
+            wire::PacketKind::Nak(
+                code @ (NakCode::InvalidRequest | NakCode::RemoteAccessError | NakCode::RemoteOperationalError),
+            ) if is_verbs => {
+                let cause = match code {
+                    NakCode::RemoteAccessError => FailureCause::NakRemoteAccess,
+                    NakCode::RemoteOperationalError => FailureCause::NakRemoteOperational,
+                    _ => FailureCause::NakInvalidRequest,
+                };
+                let effect = self.queue_pair(qpn).requester.retire_by_nak(psn);
+                self.judge(arrived, effect.verdict());
+                self.follow_error_nak(qpn, psn, cause, effect);
             }
             wire::PacketKind::Cnp => {
                 self.judge(arrived, Verdict::Processed);

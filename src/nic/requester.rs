@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::WorkRequest;
 use super::segment::{Message, Position, Segment};
-use super::{MemoryKey, WorkRequest};
-use crate::base::{Octets, Psn, Ticket};
+use super::send_queue::SendQueue;
+use crate::base::{MessageId, Octets, Psn, Ticket};
 
 /// One message at a time; its packets' positions fall into four parts:
 ///
@@ -18,6 +19,8 @@ use crate::base::{Octets, Psn, Ticket};
 pub struct Requester {
     mss: Octets,
     waiting: VecDeque<WorkRequest>,
+    /// How far their entries have come to the NIC. `None`: doorbells are free, and all are here.
+    pub send_queue: Option<SendQueue>,
     current: Option<Message>,
     /// The oldest outstanding position.
     una: Position,
@@ -31,7 +34,13 @@ pub struct Requester {
     epoch: u32,
     /// How often a position of the window was given to a packet, where more than once.
     repeated: BTreeMap<Position, u32>,
+    /// Expiries of the transport timer since something was retired.
+    timeouts: u32,
+    /// RNR NAKs for the oldest position.
+    rnr_naks: u32,
     pub timer: Option<Ticket>,
+    /// The end of the wait that an RNR NAK asked for: nothing is sent before.
+    pub rnr_wait: Option<Ticket>,
     pub in_ready_queue: bool,
 }
 
@@ -40,8 +49,6 @@ pub struct Requester {
 pub struct Fetch {
     pub epoch: u32,
     pub segment: Segment,
-    /// Where the segment starts in host memory.
-    pub source: MemoryKey,
 }
 
 /// What an ACK or NAK did to the window.
@@ -56,11 +63,12 @@ pub enum AckEffect {
 }
 
 impl Requester {
-    pub fn new(initial: Psn, mss: Octets) -> Self {
+    pub fn new(initial: Psn, mss: Octets, send_queue: Option<SendQueue>) -> Self {
         let first = Position::first(initial);
         Self {
             mss,
             waiting: VecDeque::new(),
+            send_queue,
             current: None,
             una: first,
             next: first,
@@ -68,46 +76,83 @@ impl Requester {
             highest: first,
             epoch: 0,
             repeated: BTreeMap::new(),
+            timeouts: 0,
+            rnr_naks: 0,
             timer: None,
+            rnr_wait: None,
             in_ready_queue: false,
         }
     }
 
     pub fn post(&mut self, work: WorkRequest) {
         self.waiting.push_back(work);
+        if let Some(send_queue) = &mut self.send_queue {
+            send_queue.post();
+        }
+    }
+
+    /// The work request of an entry, from the oldest that has not ended; `None` if it was not posted.
+    pub fn entry(&self, nth: usize) -> Option<&WorkRequest> {
+        self.current.iter().map(|message| &message.work).chain(&self.waiting).nth(nth)
+    }
+
+    /// Whether the NIC has the entry of the message in progress, or of the next if none is.
+    fn has_entry(&self) -> bool {
+        self.send_queue.as_ref().is_none_or(SendQueue::has_oldest)
+    }
+
+    /// The message that could start now.
+    pub fn next_message(&self) -> Option<&WorkRequest> {
+        self.waiting.front().filter(|_| self.current.is_none() && self.has_entry())
     }
 
     /// Starts the oldest waiting message if none is in progress; PSNs continue.
     pub fn start_next_message(&mut self) -> Option<&Message> {
-        if self.current.is_some() {
-            return None;
-        }
+        self.next_message()?;
         let work = self.waiting.pop_front()?;
         Some(self.current.insert(Message::new(work, self.next, self.mss)))
     }
 
     /// Ends the message in progress if its last packet has been retired.
     pub fn take_completed_message(&mut self) -> Option<Message> {
-        self.current.take_if(|message| message.end() <= self.una)
+        let done = self.current.take_if(|message| message.end() <= self.una)?;
+        if let Some(send_queue) = &mut self.send_queue {
+            send_queue.end();
+        }
+        Some(done)
     }
 
     pub fn current(&self) -> Option<&Message> {
         self.current.as_ref()
     }
 
-    /// The segment to fetch next; `None` if there is none, or too many PSNs are outstanding.
+    /// Gives up everything that is not completed, and makes all payload on its way useless. Returns the messages, oldest
+    /// first.
+    pub fn abandon(&mut self) -> Vec<MessageId> {
+        self.epoch = self.epoch.wrapping_add(1);
+        if let Some(send_queue) = &mut self.send_queue {
+            send_queue.abandon();
+        }
+        let current = self.current.take().map(|message| message.work);
+        current.into_iter().chain(self.waiting.drain(..)).map(|work| work.message).collect()
+    }
+
+    /// The segment to fetch next; `None` if there is none, too many PSNs are outstanding, the peer is not ready, or the
+    /// message's entry is on its way once more.
     pub fn peek_segment(&self) -> Option<Segment> {
         let message = self.current.as_ref()?;
-        let may_go = self.fetch < message.end() && self.fetch.since(self.una) < u64::from(Psn::MAX_OUTSTANDING);
+        let may_go = self.rnr_wait.is_none()
+            && self.has_entry()
+            && self.fetch < message.end()
+            && self.fetch.since(self.una) < u64::from(Psn::MAX_OUTSTANDING);
         may_go.then(|| message.segment(self.fetch))
     }
 
     /// Takes the segment that [`Requester::peek_segment`] shows.
     pub fn take_segment(&mut self) -> Option<Fetch> {
         let segment = self.peek_segment()?;
-        let source = self.current.as_ref()?.work.local.plus(segment.offset);
         self.fetch = self.fetch.next();
-        Some(Fetch { epoch: self.epoch, segment, source })
+        Some(Fetch { epoch: self.epoch, segment })
     }
 
     /// Whether a fetched payload has become useless: its epoch has passed, or its position has been acknowledged.
@@ -148,6 +193,27 @@ impl Requester {
         }
     }
 
+    /// An RNR NAK does to the window what another NAK does. While the wait for its PSN lasts it is old news.
+    pub fn retire_by_rnr_nak(&mut self, psn: Psn) -> AckEffect {
+        match self.find(psn) {
+            Ok(position) if position == self.una && self.rnr_wait.is_some() => AckEffect::Stale,
+            Ok(position) => self.retire_below(position),
+            Err(effect) => effect,
+        }
+    }
+
+    /// Counts an RNR NAK for the oldest position; returns how many that makes.
+    pub fn count_rnr_nak(&mut self) -> u32 {
+        self.rnr_naks = self.rnr_naks.saturating_add(1);
+        self.rnr_naks
+    }
+
+    /// Counts an expiry of the transport timer; returns how many that makes without progress.
+    pub fn count_timeout(&mut self) -> u32 {
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.timeouts
+    }
+
     /// Back to the oldest outstanding position; returns how many packets were taken back.
     pub fn rewind(&mut self) -> u32 {
         let taken_back = self.outstanding();
@@ -177,6 +243,9 @@ impl Requester {
 
     fn retire_below(&mut self, una: Position) -> AckEffect {
         let retired = una.since(self.una) as u32;
+        if retired > 0 {
+            (self.timeouts, self.rnr_naks) = (0, 0);
+        }
         self.una = una;
         self.next = self.next.max(una);
         self.fetch = self.fetch.max(una);

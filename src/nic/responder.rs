@@ -1,8 +1,10 @@
 //! The receiving half of a queue pair: the PSN expected, the message being received, go-back-N without a reorder
 //! buffer.
 
-use super::MemoryKey;
+use std::collections::VecDeque;
+
 use super::ack::AckCoalescer;
+use super::{Receive, Target};
 use crate::base::{MessageId, Octets, Psn};
 
 /// State of one direction of a connection at its receiving end.
@@ -14,20 +16,25 @@ pub struct Responder {
     /// Messages completed, modulo 2²⁴.
     msn: u32,
     inbound: Option<Inbound>,
+    /// Messages that the peer's application has posted and that have not begun to arrive. A packet does not say whose it
+    /// is, but they come in the order in which they were posted.
+    announced: VecDeque<MessageId>,
     pub acks: AckCoalescer,
 }
 
 /// A message of which the first packet has arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Inbound {
     pub message: MessageId,
     /// Where its next payload goes.
-    pub target: MemoryKey,
+    pub target: Target,
     /// Octets still to come.
     pub left: Octets,
     /// Octets that have come.
     pub received: Octets,
     pub is_write: bool,
+    /// The receive that it uses.
+    pub receive: Option<Receive>,
 }
 
 /// How the PSN of a data packet compares with the one expected.
@@ -43,7 +50,7 @@ pub enum Arrival {
 
 impl Responder {
     pub fn new(initial: Psn, acks: AckCoalescer) -> Self {
-        Self { expected: initial, nak_sent: false, msn: 0, inbound: None, acks }
+        Self { expected: initial, nak_sent: false, msn: 0, inbound: None, announced: VecDeque::new(), acks }
     }
 
     pub fn compare(&self, psn: Psn) -> Arrival {
@@ -54,8 +61,28 @@ impl Responder {
         }
     }
 
-    pub fn inbound(&self) -> Option<Inbound> {
-        self.inbound
+    pub fn inbound(&self) -> Option<&Inbound> {
+        self.inbound.as_ref()
+    }
+
+    /// The message in progress will not be finished.
+    pub fn abandon(&mut self) -> Option<Inbound> {
+        self.inbound.take()
+    }
+
+    /// The peer's application has posted a message.
+    pub fn announce(&mut self, message: MessageId) {
+        self.announced.push_back(message);
+    }
+
+    /// The message that begins next.
+    pub fn announced(&self) -> Option<MessageId> {
+        self.announced.front().copied()
+    }
+
+    /// That message has begun.
+    pub fn take_announced(&mut self) {
+        self.announced.pop_front();
     }
 
     /// Accepts the packet expected. `rest` is what its message still needs after it; `None` ends the message.

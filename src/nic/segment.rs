@@ -39,6 +39,7 @@ impl Position {
 #[derive(Clone, Debug)]
 pub struct Message {
     pub work: WorkRequest,
+    size: Octets,
     /// Position of its first packet.
     pub first: Position,
     pub packet_count: u32,
@@ -59,9 +60,10 @@ pub struct Segment {
 impl Message {
     /// ceil(N ÷ MSS) packets; a message of nothing is one packet.
     pub fn new(work: WorkRequest, first: Position, mss: Octets) -> Self {
-        let packet_count = work.size.get().div_ceil(mss.get()).max(1);
+        let size = work.size();
+        let packet_count = size.get().div_ceil(mss.get()).max(1);
         // Messages are at most 2³¹ octets and the MSS at least 1: the count fits 32 bits.
-        Self { work, first, packet_count: packet_count as u32, mss }
+        Self { work, size, first, packet_count: packet_count as u32, mss }
     }
 
     /// The position behind its last packet.
@@ -77,7 +79,7 @@ impl Message {
         Segment {
             position,
             offset,
-            payload: self.mss.min(self.work.size - offset),
+            payload: self.mss.min(self.size - offset),
             is_first: index == 0,
             is_last: position.next() == self.end(),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::base::{Class, Instant, NodeId, PortId, Psn, Qpn, Rate, Span};
+use crate::base::{Class, Instant, MessageId, NodeId, PortId, Psn, Qpn, Rate, Span};
 use crate::trace::{Event, EventKind, Names, Queue, Sink};
 
 /// What a queue pair's next packet waits for. At each instant the first that applies, in this order.
@@ -26,11 +26,16 @@ pub enum Cause {
     /// A packet of it is queued, its class may send, and the line carries a packet of others. The contract's eight
     /// causes have no word for a fair share of a line; counted as sending, it would let shares add up to more than one.
     LineBusy,
+    /// Nothing of it is queued, and an RNR NAK asked for time: its peer has no receive posted.
+    RnrWait,
+    /// Nothing of it is queued, and the work queue element of its message is not in the NIC: the doorbell is on its way, or
+    /// the WQE's fetch is, or was not asked for yet. Only where doorbells are modelled.
+    WqeFetch,
     /// Nothing of it is queued or being fetched, and its next segment is not taken because generation was stopped by a
     /// full egress pool, its own or another's, or starts again after that (80 ns).
     EgressPool,
     /// The payload of its next packet is on its way from the host, waits for room to be asked for, or will be asked for
-    /// when generation has started (80 ns) without a pool having stopped it.
+    /// (or taken from the WQE) when generation has started (80 ns) without a pool having stopped it.
     PcieRead,
     /// Everything is sent, and an acknowledgement came, or the run ended.
     Acknowledgement,
@@ -39,12 +44,14 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Sending,
         Self::Timeout,
         Self::Pause,
         Self::AllowedRate,
         Self::LineBusy,
+        Self::RnrWait,
+        Self::WqeFetch,
         Self::EgressPool,
         Self::PcieRead,
         Self::Acknowledgement,
@@ -60,6 +67,8 @@ impl Cause {
             Self::Pause => "pfc_pause",
             Self::AllowedRate => "allowed_rate",
             Self::LineBusy => "line_busy",
+            Self::RnrWait => "rnr_wait",
+            Self::WqeFetch => "wqe_fetch",
             Self::EgressPool => "egress_pool",
             Self::PcieRead => "pcie_read",
             Self::Acknowledgement => "waiting_for_ack",
@@ -74,6 +83,8 @@ impl Cause {
             Self::Pause => "PFC pause",
             Self::AllowedRate => "allowed rate",
             Self::LineBusy => "line busy with others",
+            Self::RnrWait => "RNR wait",
+            Self::WqeFetch => "WQE fetch",
             Self::EgressPool => "egress pool",
             Self::PcieRead => "PCIe read",
             Self::Acknowledgement => "waiting for ACK",
@@ -170,6 +181,10 @@ struct QueuePair {
     /// Messages posted and not completed.
     open: u32,
     message: Message,
+    /// An RNR NAK's time is not over.
+    is_not_ready: bool,
+    /// The message in progress goes on when its WQE is here again.
+    lacks_wqe: bool,
     /// Its data packets in the egress queue, and their class.
     queued: u32,
     class: Class,
@@ -183,6 +198,7 @@ struct QueuePair {
 /// How far the message in progress has come: indices of its packets, which do not wrap.
 #[derive(Clone, Copy, Debug, Default)]
 struct Message {
+    id: Option<MessageId>,
     first: Psn,
     una: i64,
     next: i64,
@@ -244,7 +260,11 @@ impl Attribution {
 impl Sink for Attribution {
     fn record(&mut self, event: &Event) -> io::Result<()> {
         let (now, node) = (event.at, &mut self.nodes[event.node.index()]);
-        if matches!(event.kind, EventKind::MessageCompleted { .. } | EventKind::MessageDelivered { .. }) {
+        use EventKind::{DeliveryFailed, MessageCompleted, MessageDelivered, MessageFailed};
+        if matches!(
+            event.kind,
+            MessageCompleted { .. } | MessageDelivered { .. } | MessageFailed { .. } | DeliveryFailed { .. }
+        ) {
             self.last_finish = now;
         }
         let finish = self.last_finish;
@@ -253,14 +273,20 @@ impl Sink for Attribution {
                 node.queue_pairs.entry(qpn).or_insert_with(|| QueuePair::new(peer));
                 node.change(qpn, now, finish, |qp| qp.open += 1);
             }
-            EventKind::MessageStarted { qpn, first_psn, packets, .. } => {
-                let message = Message { first: first_psn, end: i64::from(packets), ..Message::default() };
-                node.change(qpn, now, finish, |qp| qp.message = message);
+            EventKind::MessageStarted { message: id, qpn, first_psn, packets } => {
+                let (id, first, end) = (Some(id), first_psn, i64::from(packets));
+                node.change(qpn, now, finish, |qp| qp.message = Message { id, first, end, ..Message::default() });
             }
-            EventKind::MessageCompleted { qpn, .. } => node.change(qpn, now, finish, |qp| {
+            MessageCompleted { qpn, .. } | MessageFailed { qpn, .. } => node.change(qpn, now, finish, |qp| {
                 qp.open = qp.open.saturating_sub(1);
-                qp.message = Message::default();
+                (qp.message, qp.lacks_wqe) = (Message::default(), false);
             }),
+            EventKind::SendQueueRewound { qpn, .. } => node.change(qpn, now, finish, |qp| qp.lacks_wqe = true),
+            EventKind::WqeFetched { qpn, message, .. } => {
+                node.change(qpn, now, finish, |qp| qp.lacks_wqe &= qp.message.id != Some(message));
+            }
+            EventKind::RnrWaitStarted { qpn, .. } => node.change(qpn, now, finish, |qp| qp.is_not_ready = true),
+            EventKind::RnrWaitEnded { qpn, .. } => node.change(qpn, now, finish, |qp| qp.is_not_ready = false),
             EventKind::SegmentReserved { qpn, psn, .. } => {
                 node.set_stopped(false, now, finish);
                 node.change(qpn, now, finish, |qp| qp.message.fetch = qp.message.index(qp.message.fetch, psn) + 1);
@@ -363,6 +389,8 @@ impl QueuePair {
             peer,
             open: 0,
             message: Message::default(),
+            is_not_ready: false,
+            lacks_wqe: false,
             queued: 0,
             class: Class::default(),
             on_line: None,
@@ -382,6 +410,10 @@ impl QueuePair {
             Cause::LineBusy
         } else if self.open == 0 {
             Cause::Idle
+        } else if self.is_not_ready {
+            Cause::RnrWait
+        } else if self.lacks_wqe || self.message.id.is_none() {
+            Cause::WqeFetch
         } else if fetch > next || (fetch < end && !is_stopped) {
             Cause::PcieRead
         } else if fetch < end {
@@ -475,5 +507,50 @@ impl Tally {
     fn decide(&mut self, cause: Cause) {
         let undecided = std::mem::take(&mut self.undecided);
         self.add(Some(cause), undecided);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::{self, A, at, qpn};
+    use super::*;
+
+    /// Times by cause of A's queue pair, without those that are 0.
+    fn causes(events: &[Event], end: u64) -> Vec<(Cause, u64)> {
+        let mut attribution = Attribution::new(&story::names());
+        story::play(events, &mut attribution).unwrap();
+        let times = attribution.at_end(Instant::from_ps(end))[0].times;
+        times.iter().map(|(cause, span)| (cause, span.ps())).filter(|(_, ps)| *ps > 0).collect()
+    }
+
+    #[test]
+    fn what_a_receiver_without_a_receive_costs_is_an_rnr_wait() {
+        let (qpn, psn, until) = (qpn(2), Psn::new(0), Instant::from_ps(900));
+        let events = [
+            story::posted(0, A, 0, 8),
+            story::started(0, A, 0, 0, 1),
+            at(200, A, EventKind::Rewound { qpn, to: psn, packets: 1 }),
+            at(200, A, EventKind::RnrWaitStarted { qpn, psn, until, attempt: 1 }),
+            at(900, A, EventKind::RnrWaitEnded { qpn, psn }),
+            story::completed(1_000, A, 0),
+        ];
+        assert_eq!(causes(&events, 1_000), [(Cause::RnrWait, 700), (Cause::PcieRead, 300)]);
+    }
+
+    #[test]
+    fn a_message_without_its_wqe_waits_for_that_first_and_after_a_rewind() {
+        let (qpn, message, carried) = (qpn(2), MessageId(0), crate::base::Octets::new(98));
+        let events = [
+            story::posted(0, A, 0, 8),
+            // That of another, fetched ahead, is not what it waits for.
+            at(20, A, EventKind::WqeFetched { qpn, message: MessageId(1), carried }),
+            at(30, A, EventKind::WqeFetched { qpn, message, carried }),
+            story::started(30, A, 0, 0, 1),
+            at(200, A, EventKind::SendQueueRewound { qpn, entries: 2 }),
+            at(250, A, EventKind::WqeFetched { qpn, message: MessageId(1), carried }),
+            at(260, A, EventKind::WqeFetched { qpn, message, carried }),
+            story::completed(300, A, 0),
+        ];
+        assert_eq!(causes(&events, 300), [(Cause::WqeFetch, 30 + 60), (Cause::PcieRead, 170 + 40)]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::doorbells::doorbells;
 use super::explain::explain;
 use super::messages::{MessageRow, MessageStats};
 use super::slowdown::congestion;
@@ -39,6 +40,7 @@ pub fn digest(input: &SummaryInput<'_>, wall: Option<Duration>) -> String {
     lines.extend(traffic(input));
     lines.push(String::new());
     let mut why = explain(input);
+    why.extend(doorbells(input));
     why.extend(congestion(input));
     if !why.is_empty() {
         lines.extend(why);
@@ -65,15 +67,28 @@ fn each_message(input: &SummaryInput<'_>) -> Vec<String> {
             format!("message {}", row.message),
             format!("{} -> {}", input.names.node(row.node), input.names.node(row.peer)),
             format!("{} {}", words::verb(row.verb), size(row.bytes)),
-            match (row.completion_time(), row.delivered) {
-                (Some(time), _) => format!("completed in {time}"),
-                (None, Some(_)) => "delivered, not completed".into(),
-                (None, None) => "not delivered".into(),
+            match (row.completion_time(), row.failed, row.delivered) {
+                (Some(time), ..) => format!("completed in {time}"),
+                (None, Some(_), _) => row.status_text().into_owned(),
+                (None, None, Some(_)) => "delivered, not completed".into(),
+                (None, None, None) => "not delivered".into(),
             },
-            row.goodput_bps().map(rate).unwrap_or_default(),
+            goodput(row),
         ]
     };
     columns(&input.messages.rows().map(cells).collect::<Vec<_>>())
+}
+
+/// Of a message: what its sender sees and, if its payload was slower than that to reach the receiving host, that as well:
+/// an ACK says that the NIC has it.
+fn goodput(row: &MessageRow) -> String {
+    let Some(completed) = row.goodput_bps() else { return String::new() };
+    match row.delivery_bps() {
+        Some(delivered) if delivered < completed / 100 * 99 => {
+            format!("{}, {} into the host", rate(completed), rate(delivered))
+        }
+        _ => rate(completed),
+    }
 }
 
 fn all_messages(messages: &MessageStats) -> Vec<String> {
@@ -91,12 +106,15 @@ fn all_messages(messages: &MessageStats) -> Vec<String> {
 fn verdict(input: &SummaryInput<'_>) -> Vec<String> {
     let totals = input.messages.totals();
     match input.outcome {
-        Outcome::AllWell => vec![format!(
-            "all well: {} of {} completed, {} compared and equal",
-            grouped(totals.completed),
-            counted(totals.posted, "message"),
-            size(input.compared),
-        )],
+        Outcome::AllWell => {
+            let done = format!("{} of {} completed", grouped(totals.completed), counted(totals.posted, "message"));
+            // Payload of applications is theirs to compare.
+            let equal = match input.compared {
+                Octets::ZERO => String::new(),
+                compared => format!(", {} compared and equal", size(compared)),
+            };
+            vec![format!("all well: {done}{equal}")]
+        }
         Outcome::Failed(reasons) if reasons.is_empty() => vec!["FAILED".into()],
         Outcome::Failed(reasons) => reasons.iter().map(|reason| format!("FAILED: {reason}")).collect(),
     }
@@ -133,7 +151,7 @@ pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
 }
 
 /// `1 frame`, `1,234 frames`.
-pub(super) fn counted(count: u64, thing: &str) -> String {
+pub fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
@@ -180,9 +198,9 @@ fn wall_text(wall: Duration) -> String {
 pub(super) fn decimal(value: u64, unit: u64, decimals: u32) -> String {
     let parts = 10_u128.pow(decimals);
     let scaled = (u128::from(value) * parts + u128::from(unit) / 2) / u128::from(unit);
-    let (whole, rest) = (scaled / parts, scaled % parts);
+    let (whole, rest) = (grouped((scaled / parts) as u64), scaled % parts);
     if rest == 0 {
-        return whole.to_string();
+        return whole;
     }
     let digits = format!("{rest:0width$}", width = decimals as usize);
     format!("{whole}.{}", digits.trim_end_matches('0'))
@@ -266,7 +284,7 @@ mod tests {
 
               1,234 of 1,234 messages completed
               completion time: min 1 ns, median 617 ns, max 1.234 us
-              goodput of all 1,234 KiB together: 8192 Gb/s
+              goodput of all 1,234 KiB together: 8,192 Gb/s
 
               a  sent 0 frames, 0 B  received 0 frames, 0 B
               b  sent 0 frames, 0 B  received 0 frames, 0 B
@@ -284,7 +302,7 @@ mod tests {
               a  sent 0 frames, 0 B  received 0 frames, 0 B
               b  sent 0 frames, 0 B  received 0 frames, 0 B
 
-            all well: 0 of 0 messages completed, 0 B compared and equal
+            all well: 0 of 0 messages completed
             next: messages.csv, a row per message; wireshark capture.pcapng, every frame
         ");
     }

@@ -209,9 +209,9 @@ mod tests {
 
     #[test]
     fn shares_of_time_add_up_to_all_of_it() {
-        let thirds = Times::of_ps([1, 1, 1, 0, 0, 0, 0, 0, 0]);
+        let thirds = Times::of_ps([1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(shares(&thirds), "sending 33.4 %, timeout 33.3 %, PFC pause 33.3 %");
-        assert_eq!(shares(&Times::of_ps([1, 0, 1_999, 0, 0, 0, 0, 0, 0])), "sending 0.1 %, PFC pause 99.9 %");
+        assert_eq!(shares(&Times::of_ps([1, 0, 1_999, 0, 0, 0, 0, 0, 0, 0, 0])), "sending 0.1 %, PFC pause 99.9 %");
         assert_eq!(shares(&Times::default()), "");
     }
 

@@ -4,7 +4,17 @@
 //! | name | what it counts there | what it is here |
 //! | --- | --- | --- |
 //! | `out_of_sequence` | packets received out of sequence | `num_rx_drops_after_nak` |
-//! | `packet_seq_err` | NAKs for a sequence error, received | `num_nacks_recvd`: all NAKs acted on are that |
+//! | `packet_seq_err` | NAKs for a sequence error, received | `num_nacks_recvd` less `num_error_naks_recvd` |
+//! | `rnr_nak_retry_err` | RNR NAKs received within the limit of retries | `num_rnr_waits` |
+//! | `out_of_buffer` | packets dropped for want of a posted receive | `rx_receiver_not_ready` |
+//! | `req_cqe_error` | work requests completed in error, flushed ones too | `num_wqe_failed` and `num_wqe_flushed` |
+//! | `req_cqe_flush_error` | work requests flushed | `num_wqe_flushed` |
+//! | `req_remote_access_errors` | work requests ended by NAK remote access error | `num_remote_access_errors` |
+//! | `req_remote_invalid_request` | work requests ended by NAK invalid request | `num_remote_invalid_requests` |
+//! | `resp_cqe_error` | receives completed in error, flushed ones too | `num_receives_failed` and `num_receives_flushed` |
+//! | `resp_cqe_flush_error` | receives flushed | `num_receives_flushed` |
+//! | `resp_local_length_error` | receives too short for what came | `num_receive_length_errors` |
+//! | `resp_remote_access_errors` | requests refused for what they would have written to | `num_access_refused` |
 //! | `local_ack_timeout_err` | expiries of the ACK timer | `num_rto` |
 //! | `duplicate_request` | requests received again | `num_duplicate` |
 //! | `np_ecn_marked_roce_packets` | packets received with CE | `num_ce_recvd` |
@@ -17,8 +27,7 @@
 //! | `rx_prio<n>_pause_duration` | microseconds for which the priority was held back | `paused_ps`, rounded half up |
 //! | `rx_prio<n>_pause_transition` | changes from XOFF to XON | ends of pauses, however they came |
 //!
-//! Not here, because nothing here is counted by it: `out_of_buffer`, `rnr_nak_retry_err` (every SEND finds a receive),
-//! `implied_nak_seq_err`, and whatever concerns READs and atomics. The driver's documents do not say whether a PFC frame
+//! Not here, because nothing here is counted by it: `implied_nak_seq_err`, and whatever concerns READs and atomics. The driver's documents do not say whether a PFC frame
 //! that resumes is a pause frame to the counter; here it is.
 //!
 //! * Source: Linux `Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst`; NVIDIA "Understanding
@@ -31,9 +40,19 @@ use crate::trace::NodeCounters;
 /// A name, and what stands for it here.
 type Known = (&'static str, fn(&NodeCounters) -> u64);
 
-const KNOWN: [Known; 10] = [
+const KNOWN: [Known; 20] = [
     ("out_of_sequence", |c| c.num_rx_drops_after_nak),
-    ("packet_seq_err", |c| c.num_nacks_recvd),
+    ("packet_seq_err", |c| c.num_nacks_recvd.saturating_sub(c.num_error_naks_recvd)),
+    ("rnr_nak_retry_err", |c| c.num_rnr_waits),
+    ("out_of_buffer", |c| c.rx_receiver_not_ready),
+    ("req_cqe_error", |c| c.num_wqe_failed + c.num_wqe_flushed),
+    ("req_cqe_flush_error", |c| c.num_wqe_flushed),
+    ("req_remote_access_errors", |c| c.num_remote_access_errors),
+    ("req_remote_invalid_request", |c| c.num_remote_invalid_requests),
+    ("resp_cqe_error", |c| c.num_receives_failed + c.num_receives_flushed),
+    ("resp_cqe_flush_error", |c| c.num_receives_flushed),
+    ("resp_local_length_error", |c| c.num_receive_length_errors),
+    ("resp_remote_access_errors", |c| c.num_access_refused),
     ("local_ack_timeout_err", |c| c.num_rto),
     ("duplicate_request", |c| c.num_duplicate),
     ("np_ecn_marked_roce_packets", |c| c.num_ce_recvd),
@@ -103,6 +122,16 @@ mod tests {
         let expected = [
             "out_of_sequence 0",
             "packet_seq_err 1",
+            "rnr_nak_retry_err 0",
+            "out_of_buffer 0",
+            "req_cqe_error 0",
+            "req_cqe_flush_error 0",
+            "req_remote_access_errors 0",
+            "req_remote_invalid_request 0",
+            "resp_cqe_error 0",
+            "resp_cqe_flush_error 0",
+            "resp_local_length_error 0",
+            "resp_remote_access_errors 0",
             "local_ack_timeout_err 0",
             "duplicate_request 0",
             "np_ecn_marked_roce_packets 0",

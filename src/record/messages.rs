@@ -1,5 +1,6 @@
 //! `messages.csv`: a row per message, and the figures about messages that the summary shows.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -7,7 +8,7 @@ use serde::Serialize;
 
 use super::words;
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn, Span};
-use crate::trace::{Event, EventKind, Names, Sink};
+use crate::trace::{Event, EventKind, Names, Sink, WorkStatus};
 use crate::wire::Verb;
 
 /// How far a message got.
@@ -18,8 +19,22 @@ pub enum MessageStatus {
     Completed,
     /// The receiving host has all of it, but the sending host was not told.
     Delivered,
-    /// Neither.
+    /// The sending host was told that it was not carried out.
+    Failed,
+    /// None of these.
     Unfinished,
+}
+
+impl MessageStatus {
+    /// As it stands in tables.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Unfinished => "unfinished",
+        }
+    }
 }
 
 /// What became of one message.
@@ -35,6 +50,8 @@ pub struct MessageRow {
     pub posted: Instant,
     pub completed: Option<Instant>,
     pub delivered: Option<Instant>,
+    /// Why the sending host was told that it was not carried out.
+    pub failed: Option<WorkStatus>,
     /// Packets it consists of; `None` until its queue pair works on it.
     pub packets: Option<u32>,
     /// Times that one of its PSNs was given to a packet again.
@@ -75,9 +92,10 @@ pub struct MessageTotals {
 /// Writes `messages.csv`.
 ///
 /// The columns are `message,node,peer,qpn,verb,bytes,posted_ps,completed_ps,delivered_ps,packets,retransmissions,status`;
-/// node and peer are names, qpn is the sender's in decimal, times are picoseconds. What did not happen is empty. Rows
-/// stand in the order of message numbers, so a row is written when its message and all before it are completed and
-/// delivered, the rest by `finish`. A message that was not posted has no row.
+/// node and peer are names, qpn is the sender's in decimal, times are picoseconds. What did not happen is empty. The
+/// status of a failed message says why: `failed: remote access error`. Rows stand in the order of message numbers, so a
+/// row is written when its message and all before it are completed and delivered, or have failed, the rest by `finish`.
+/// A message that was not posted has no row.
 ///
 /// * Errors: those of the writer.
 /// * Memory: one row for each message from the first unfinished one on.
@@ -89,10 +107,19 @@ pub struct MessageTable<W: Write> {
 
 impl MessageRow {
     pub const fn status(&self) -> MessageStatus {
-        match (self.completed, self.delivered) {
-            (Some(_), _) => MessageStatus::Completed,
-            (None, Some(_)) => MessageStatus::Delivered,
-            (None, None) => MessageStatus::Unfinished,
+        match (self.completed, self.failed, self.delivered) {
+            (Some(_), ..) => MessageStatus::Completed,
+            (None, Some(_), _) => MessageStatus::Failed,
+            (None, None, Some(_)) => MessageStatus::Delivered,
+            (None, None, None) => MessageStatus::Unfinished,
+        }
+    }
+
+    /// The status in a word, and of a failed message why.
+    pub fn status_text(&self) -> Cow<'static, str> {
+        match (self.status(), self.failed) {
+            (MessageStatus::Failed, Some(why)) => format!("failed: {}", why.text()).into(),
+            (status, _) => status.text().into(),
         }
     }
 
@@ -108,8 +135,15 @@ impl MessageRow {
         words::goodput_bps(self.bytes, self.completion_time()?)
     }
 
+    /// Its octets over the time from its post to its delivery.
+    ///
+    /// * Units: bit/s, rounded half up.
+    pub fn delivery_bps(&self) -> Option<u64> {
+        words::goodput_bps(self.bytes, self.delivered?.since(self.posted))
+    }
+
     const fn is_final(&self) -> bool {
-        self.completed.is_some() && self.delivered.is_some()
+        self.failed.is_some() || (self.completed.is_some() && self.delivered.is_some())
     }
 }
 
@@ -127,9 +161,9 @@ impl MessageStats {
         self.kept.iter().chain(self.open.values()).take(Self::KEPT)
     }
 
-    /// Messages without completion, in the order of their numbers.
+    /// Messages without completion that have not failed either, in the order of their numbers.
     pub fn not_completed(&self) -> impl Iterator<Item = &MessageRow> {
-        self.open.values().filter(|row| row.completed.is_none())
+        self.open.values().filter(|row| row.completed.is_none() && row.failed.is_none())
     }
 
     /// The least, the median and the greatest completion time. Of an even number the median is the lower middle one, so
@@ -165,6 +199,7 @@ impl MessageStats {
                     posted: event.at,
                     completed: None,
                     delivered: None,
+                    failed: None,
                     packets: None,
                     retransmissions: 0,
                 };
@@ -196,6 +231,11 @@ impl MessageStats {
                     row.completed = Some(event.at);
                     self.totals.completed_bytes += row.bytes;
                     self.completion_times.push(event.at.since(row.posted));
+                }
+            }
+            EventKind::MessageFailed { message, status, .. } => {
+                if let Some(row) = self.open.get_mut(&message) {
+                    row.failed = Some(status);
                 }
             }
             _ => {}
@@ -265,7 +305,7 @@ impl<W: Write> MessageTable<W> {
             row.delivered,
             row.packets,
             row.retransmissions,
-            row.status(),
+            row.status_text(),
         ))?;
         Ok(())
     }
@@ -325,6 +365,25 @@ mod tests {
         let expected = "0,a,b,2,write,10,0,,7,1,0,delivered\n\
                         1,b,a,2,write,11,0,9,,1,0,completed\n\
                         2,a,b,2,write,0,5,,,,0,unfinished\n";
+        assert_eq!(rows(&events), expected);
+    }
+
+    #[test]
+    fn a_failed_message_says_why_and_holds_up_nobody() {
+        use WorkStatus::{RemoteAccessError, WorkRequestFlushed};
+        let failed = |ps, message, status| {
+            story::at(ps, A, EventKind::MessageFailed { message: MessageId(message), qpn: story::qpn(2), status })
+        };
+        let events = [
+            posted(0, A, 0, 10),
+            posted(0, A, 1, 20),
+            started(0, A, 0, 0, 1),
+            failed(5, 0, RemoteAccessError),
+            failed(5, 1, WorkRequestFlushed),
+        ];
+        assert_eq!(table(&events).stats().open.len(), 0);
+        let expected = "0,a,b,2,write,10,0,,,1,0,failed: remote access error\n\
+                        1,a,b,2,write,20,0,,,,0,failed: flushed\n";
         assert_eq!(rows(&events), expected);
     }
 

@@ -93,7 +93,7 @@ fn slowed_down(input: &SummaryInput<'_>) -> Option<String> {
     Some(line + &format!(", for up to {longest} ({})", who(at, number)))
 }
 
-/// Of the largest group of queue pairs that were active together.
+/// Of the largest group of queue pairs that had one receiver and were active together.
 fn fairness(input: &SummaryInput<'_>) -> Option<String> {
     let groups = input.congestion.activity.together(input.end);
     // At the same size the first.

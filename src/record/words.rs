@@ -9,7 +9,7 @@ use crate::wire::Verb;
 
 /// Whether the PSN of such a packet says anything.
 pub(super) const fn has_psn(kind: PacketKind) -> bool {
-    kind.is_data() || matches!(kind, PacketKind::Ack | PacketKind::Nak)
+    kind.is_data() || kind.is_answer()
 }
 
 pub(super) const fn verb(verb: Verb) -> &'static str {

@@ -4,7 +4,7 @@
 //! files, the lists of known keys, and what is printed as documentation.
 
 use crate::base::{Class, Octets, Rate, Share, Span};
-use crate::nic::{self, CongestionControl, RateApplication};
+use crate::nic::{self, CongestionControl, DoorbellCost, RateApplication};
 use crate::port::{PerClass, Scheduling};
 use crate::switch;
 
@@ -61,6 +61,9 @@ pub(super) enum Place {
     Scheduling(fn(&mut Settings) -> &mut Scheduling),
     Control(fn(&mut Settings) -> &mut CongestionControl),
     Application(fn(&mut Settings) -> &mut RateApplication),
+    Doorbell(fn(&mut Settings) -> &mut DoorbellCost),
+    /// A power of two.
+    SlotSize(fn(&mut Settings) -> &mut Octets),
     Pools(fn(&mut Settings) -> &mut PerClass<Share>),
     Shares(fn(&mut Settings) -> &mut PerClass<Share>),
     Switches(fn(&mut Settings) -> &mut PerClass<bool>),
@@ -151,6 +154,8 @@ impl Place {
             Self::Scheduling(_) => "StrictPriority, RoundRobin or WeightedRoundRobin",
             Self::Control(_) => "ecn_loop, dcqcn_paper, dcqcn_nvidia or none",
             Self::Application(_) => "serialize or pace",
+            Self::Doorbell(_) => "free or modelled",
+            Self::SlotSize(_) => "size, a power of two",
             Self::Pools(_) | Self::Shares(_) => "eight fractions",
             Self::Switches(_) => "eight times 1 or 0",
             Self::Weights(_) | Self::Quanta(_) => "eight whole numbers",

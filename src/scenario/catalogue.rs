@@ -14,6 +14,9 @@ pub(super) const SIZE: (u64, u64) = (0, 1_000_000_000_000);
 const PAYLOAD: (u64, u64) = (1, 9_216);
 const LANES: (u64, u64) = (1, 16);
 const ONE: (u64, u64) = (1, 1);
+const SLOT: (u64, u64) = (64, 512);
+const UP_TO_SLOT: (u64, u64) = (0, 512);
+const PREFETCH: (u64, u64) = (0, 64);
 
 /// An attribute of our own has no name in the specification.
 pub(super) const fn seed(name: &'static str) -> Option<&'static str> {
@@ -54,6 +57,14 @@ attributes! { "nic", "":
         "How long an acknowledgement is held at most. Zero acknowledges in the instant of the arrival."
     RETRANSMIT_TIMEOUT "retransmit_timeout" "RetransmitTimeout" = "\"64ms\"" in POSITIVE, Span nic.retransmit_timeout;
         "Without an acknowledgement for so long, the sender resends. Zero would expire as it starts, for ever."
+    DOORBELL "doorbell" "" = "\"free\"" in ANY, Doorbell nic.send_queue.doorbell;
+        "Whether doorbells and the fetches of work queue elements (WQEs) take their time on the PCIe link."
+    WQE_SIZE "wqe_size" "WqeSize" = "\"64B\"" in SLOT, SlotSize nic.send_queue.wqe_size;
+        "What a WQE fetch reads, where doorbells are modelled. Inline data may need more; a ring's slots are their own size."
+    WQE_PREFETCH "wqe_prefetch" "WqePrefetch" = "1" in PREFETCH, Count nic.send_queue.wqe_prefetch;
+        "So many WQEs are fetched ahead of the one in progress."
+    BLUE_FLAME_MAX "blue_flame_max" "BlueFlameMax" = "\"256B\"" in UP_TO_SLOT, Size nic.send_queue.blue_flame_max;
+        "Longer WQEs do not travel with their doorbell, though their post asks for it; they are fetched."
     ENABLE_ECN "enable_ecn" "EnableECN" = "true" in ANY, Flag nic.enable_ecn;
         "Whether data is ECT(0) and congestion notifications slow queue pairs down."
     DATA_TC "rdma_data_packet_tc" "RdmaDataPacketTC" = "0" in ANY, Class data_class;

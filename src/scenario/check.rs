@@ -2,6 +2,7 @@
 //!
 //! * Source: model.md §2.1, start-up refusals.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::check_switch;
@@ -33,6 +34,7 @@ pub(super) fn all(network: &Network, traffic: &Traffic, report: &mut Report) {
         check.headroom(report);
     }
     check_switch::all(network, traffic, report);
+    memory(traffic, report);
     for queue_pair in &traffic.queue_pairs {
         // An implicit connection carries data one way only.
         let senders: &[usize] = if queue_pair.plan.implicit { &[0] } else { &[0, 1] };
@@ -57,6 +59,31 @@ fn largest_received(network: &Network, traffic: &Traffic) -> Vec<Option<Octets>>
         }
     }
     largest.into_iter().enumerate().map(|(node, largest)| largest.unwrap_or_else(|| mss(node))).collect()
+}
+
+/// More than this is worth a word: it is a good part of what small machines have.
+const MEMORY_REMARKED: Octets = Octets::new(1 << 30);
+
+/// What messages under way may take of this machine's memory: each direction of each queue pair receives one at a time.
+fn memory(traffic: &Traffic, report: &mut Report) {
+    let mut largest: BTreeMap<(usize, usize), Octets> = BTreeMap::new();
+    for post in &traffic.posts {
+        let size = largest.entry((post.queue_pair, post.from_end)).or_default();
+        *size = post.size.max(*size);
+    }
+    let sum: Octets = largest.values().copied().sum();
+    let Some((&(most, _), _)) = largest.iter().max_by_key(|(_, size)| **size) else { return };
+    if sum <= MEMORY_REMARKED {
+        return;
+    }
+    report.push(
+        Diagnostic::warning(
+            traffic.queue_pairs[most].span.clone(),
+            format!("messages under way at once may take {} MiB of this machine's memory", sum.get() >> 20),
+        )
+        .label("the largest are this queue pair's")
+        .help("what has arrived of a message is kept until all of it has, to be compared; smaller messages take less"),
+    );
 }
 
 /// Whoever uses a node without a link is refused; nobody may be using it yet.

@@ -8,7 +8,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snip
 /// Errors after this many are only counted, and so are warnings: nobody reads more, and a hostile file must not make us write a book.
 const SHOWN_MAX: usize = 100;
 /// Longer texts are cut: they repeat what the file says, which may be anything.
-const TEXT_MAX: usize = 600;
+const TEXT_MAX: usize = 700;
 /// Longer lines are cut around what is wrong: a generated file may be one line.
 const LINE_MAX: usize = 200;
 
@@ -194,7 +194,11 @@ impl Report {
     /// Says it once: defaults that many nodes share are checked for each of them.
     pub(super) fn push(&mut self, mut diagnostic: Diagnostic) {
         for text in [&mut diagnostic.message, &mut diagnostic.label, &mut diagnostic.help] {
-            text.truncate(floor_char(text, TEXT_MAX));
+            if text.len() > TEXT_MAX {
+                let end = floor_char(text, TEXT_MAX);
+                text.truncate(text[..end].rfind(' ').unwrap_or(end));
+                text.push('\u{2026}');
+            }
         }
         let same = |other: &Diagnostic| other.span == diagnostic.span && other.message == diagnostic.message;
         if self.list.iter().any(same) {

@@ -6,6 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::diagnostics::{Diagnostic, Report};
+use super::reference::topic_of;
 
 pub(super) type Value<'d> = Spanned<DeValue<'d>>;
 
@@ -104,11 +105,15 @@ impl<'d> Table<'d> {
                 (Some(nearest), None) => format!("did you mean `{nearest}`?"),
                 (None, None) => "unknown".to_owned(),
             };
-            let known: Vec<_> = self.known.iter().filter(|known| known.listed).map(|known| known.name).collect();
+            let topic = topic_of(&self.name);
+            let known = self.known.iter().filter(|known| known.listed).map(|known| known.name);
+            let known = listing(known, topic);
+            let known =
+                if topic.is_empty() { known } else { format!("{known}; `rocemu explain {topic}` explains them") };
             report.push(
                 Diagnostic::error(key.span(), format!("{} has no key `{}`", self.name, shortened(name)))
                     .label(label)
-                    .help(format!("known keys: {}", known.join(", "))),
+                    .help(format!("known keys: {known}")),
             );
         }
     }
@@ -176,7 +181,28 @@ pub(super) fn shortened(text: &str) -> String {
     if text.chars().count() <= MAX { text.to_owned() } else { text.chars().take(MAX).chain(['\u{2026}']).collect() }
 }
 
-/// The candidate that `name` was probably meant to be: the same but for case and `_`, or with few letters different.
+/// Names in a row, as many as are worth reading; `topic` of the reference has all of them.
+pub(super) fn listing<N: AsRef<str>>(names: impl IntoIterator<Item = N>, topic: &str) -> String {
+    const LENGTH_MAX: usize = 540;
+    let (mut list, mut more) = (String::new(), 0);
+    for name in names {
+        let name = name.as_ref();
+        if more > 0 || list.len() + name.len() > LENGTH_MAX {
+            more += 1;
+        } else {
+            list += if list.is_empty() { "" } else { ", " };
+            list += name;
+        }
+    }
+    match (more, topic) {
+        (0, _) => list,
+        (_, "") => format!("{list} \u{2026} and {more} more"),
+        _ => format!("{list} \u{2026} and {more} more: rocemu explain {topic}"),
+    }
+}
+
+/// The candidate that `name` was probably meant to be: the same but for case and `_`, or with few letters different and
+/// at least one the same.
 pub(super) fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const LENGTH_MAX: usize = 64;
     /// Of a scenario with more names, the first ones have to do.
@@ -189,8 +215,10 @@ pub(super) fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c s
     candidates
         .into_iter()
         .take(CANDIDATES_MAX)
-        .map(|candidate| (distance(&name, &plain(candidate)), candidate))
-        .filter(|(distance, _)| *distance <= (name.len() / 3).max(1))
+        .map(|candidate| (plain(candidate), candidate))
+        .map(|(plain, candidate)| (distance(&name, &plain), name.len().min(plain.len()), candidate))
+        .filter(|(distance, least, _)| *distance <= (name.len() / 3).max(1) && *distance < (*least).max(1))
+        .map(|(distance, _, candidate)| (distance, candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -229,7 +257,18 @@ mod tests {
         assert_eq!(nearest("edlay", names), Some("delay"));
         assert_eq!(nearest("colour", names), None);
         assert_eq!(nearest("", names), None);
+        assert_eq!(nearest("x", ["a", "b"]), None, "one letter for another is no likeness");
+        assert_eq!(nearest("A", ["a", "b"]), Some("a"));
+        assert_eq!(nearest("q3", ["q1"]), Some("q1"));
         assert_eq!(distance(&['k', 'i', 't', 't', 'e', 'n'], &['s', 'i', 't', 't', 'i', 'n', 'g']), 3);
+    }
+
+    #[test]
+    fn a_long_list_ends_with_a_whole_name() {
+        let names: Vec<_> = (0..100).map(|n| format!("name_{n:02}")).collect();
+        let list = listing(&names, "events");
+        assert!(list.ends_with("name_59 \u{2026} and 40 more: rocemu explain events"), "{list}");
+        assert_eq!(listing(["a", "b"], "events"), "a, b");
     }
 
     #[test]

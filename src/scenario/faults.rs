@@ -93,6 +93,14 @@ const PARAMETERS: [(&str, &[Word]); 11] = [
     ("count", &[Word::Inject]),
 ];
 
+/// What `action` can be, each with the keys that it has.
+pub(super) fn actions() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    WORDS.into_iter().map(|(name, word)| {
+        let own = PARAMETERS.iter().filter(|(_, words)| words.contains(&word)).map(|(key, _)| *key);
+        (name, own.chain((word == Word::Inject).then_some("frame")).collect())
+    })
+}
+
 /// Keys of [`PARAMETERS`] that are there, by their names. `frame` is among them too.
 type Parameters<'d> = BTreeMap<&'static str, Entry<'d>>;
 

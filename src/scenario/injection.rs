@@ -62,6 +62,14 @@ const CODES: [(&str, NakCode); 5] = [
     ("invalid_rd_request", NakCode::InvalidRdRequest),
 ];
 
+pub(super) fn kinds_known() -> impl Iterator<Item = &'static str> {
+    WORDS.into_iter().map(|(name, _)| name)
+}
+
+pub(super) fn codes_known() -> impl Iterator<Item = &'static str> {
+    CODES.into_iter().map(|(name, _)| name)
+}
+
 pub(super) fn read(
     parameters: &std::collections::BTreeMap<&'static str, Entry<'_>>,
     span: &Range<usize>,

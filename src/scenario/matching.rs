@@ -12,7 +12,7 @@ use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
 
 use super::diagnostics::{Diagnostic, Report};
-use super::document::{Entry, Table, nearest, shortened};
+use super::document::{Entry, Table, listing, nearest, shortened};
 use super::network::{Network, address};
 use super::passage::Side;
 use super::traffic::Traffic;
@@ -55,12 +55,13 @@ pub(super) struct Scene<'s> {
 
 type Kinds = &'static [PacketKind];
 
-const KINDS: [(&str, Kinds); 9] = [
+const KINDS: [(&str, Kinds); 10] = [
     ("data", &[PacketKind::Send, PacketKind::Write]),
     ("send", &[PacketKind::Send]),
     ("write", &[PacketKind::Write]),
     ("ack", &[PacketKind::Ack]),
     ("nak", &[PacketKind::Nak]),
+    ("rnr_nak", &[PacketKind::RnrNak]),
     ("cnp", &[PacketKind::Cnp]),
     ("pfc", &[PacketKind::Xoff, PacketKind::Xon]),
     ("xoff", &[PacketKind::Xoff]),
@@ -211,6 +212,10 @@ pub(super) fn read(mut table: Table<'_>, way: Option<Way>, scene: &Scene<'_>, re
     sound.then_some(matcher)
 }
 
+pub(super) fn kinds_known() -> impl Iterator<Item = &'static str> {
+    KINDS.into_iter().map(|(name, _)| name)
+}
+
 fn kinds(entry: &Entry<'_>, report: &mut Report) -> Option<Vec<PacketKind>> {
     let items = values::each(entry, report);
     let read: Vec<_> =
@@ -222,7 +227,7 @@ fn is_of(opcode: Opcode, kind: PacketKind) -> bool {
     match kind {
         PacketKind::Send => opcode.is_send(),
         PacketKind::Write => opcode.is_write(),
-        PacketKind::Ack | PacketKind::Nak => opcode == Opcode::ACKNOWLEDGE,
+        PacketKind::Ack | PacketKind::Nak | PacketKind::RnrNak => opcode == Opcode::ACKNOWLEDGE,
         PacketKind::Cnp => opcode == Opcode::CNP,
         PacketKind::Xoff | PacketKind::Xon | PacketKind::Other => false,
     }
@@ -234,26 +239,30 @@ fn opcodes(entry: &Entry<'_>, report: &mut Report) -> Option<Vec<Opcode>> {
     (read.len() == items.len()).then_some(read)
 }
 
+/// The words of an opcode's name, joined by `_`.
+fn opcode_words(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("_")
+}
+
+pub(super) fn opcodes_known() -> impl Iterator<Item = (String, Opcode)> {
+    let all = (0..=u8::MAX).map(Opcode::from_u8);
+    all.filter_map(|opcode| opcode.name().map(|name| (opcode_words(name), opcode)))
+}
+
 /// By its name, in any spelling that keeps the words: `"WRITE First"`, `"write_first"`.
 pub(super) fn opcode(entry: &Entry<'_>, report: &mut Report) -> Option<Opcode> {
     let text = values::string(entry, report)?;
-    let words = |text: &str| {
-        let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("_")
-    };
-    let known: Vec<_> = (0..=u8::MAX)
-        .map(Opcode::from_u8)
-        .filter_map(|opcode| opcode.name().map(|name| (words(name), opcode)))
-        .collect();
-    let wanted = words(&shortened(text));
+    let known: Vec<_> = opcodes_known().collect();
+    let wanted = opcode_words(&shortened(text));
     let found = known.iter().find(|(name, _)| *name == wanted);
     if found.is_none() && !report.is_full() {
         let near = nearest(&wanted, known.iter().map(|(name, _)| name.as_str()));
-        let names: Vec<_> = known.iter().map(|(name, _)| name.as_str()).collect();
+        let names = listing(known.iter().map(|(name, _)| name), "opcodes");
         report.push(
             Diagnostic::error(entry.value.span(), format!("`{}` is not an opcode", shortened(text)))
                 .label(near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?")))
-                .help(format!("known opcodes: {}", names.join(", "))),
+                .help(format!("known opcodes: {names}")),
         );
     }
     found.map(|(_, opcode)| *opcode)

@@ -11,6 +11,7 @@
 //!
 //! Read first: `tests/scenario_files.rs::a_minimal_file_is_complete`, `…::several_errors_are_reported_together`.
 
+mod applications;
 mod attributes;
 mod catalogue;
 mod check;
@@ -32,12 +33,14 @@ mod passage;
 mod per_class;
 mod plan;
 pub mod quantity;
+pub mod reference;
 mod routes;
 mod settings;
 mod switch_catalogue;
 mod topology;
 mod traffic;
 mod values;
+mod wqe;
 
 use toml::de::DeTable;
 
@@ -53,7 +56,8 @@ use traffic::Traffic;
 pub use attributes::{Attribute, attributes};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use plan::{
-    FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan, Records, SwitchPlan,
+    ApplicationPlan, FaultKind, FaultPlan, LinkEnd, LinkPlan, NicPlan, Plan, PostPlan, QueuePairEnd, QueuePairPlan,
+    Records, SwitchPlan,
 };
 
 /// Larger files are refused before they are read.
@@ -122,12 +126,21 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     let until = run.until;
     let network = Network::read(&mut root, report);
     let traffic = Traffic::read(&mut root, &network, until, report);
+    let applications = applications::read(&mut root, &network, until, report);
     let scene = Scene::new(&network, &traffic, until);
     let faults = faults::read(&mut root, &scene, report);
     let expectations = expect::read(&mut root, &scene, &faults, report);
     root.finish(|name| attributes::table_of(name, Owner::Scenario), report);
     check::all(&network, &traffic, report);
-    Some(assemble(scenario, run, network, traffic, faults, expectations))
+    let is_idle = traffic.posts.is_empty() && applications.is_empty() && faults.is_empty() && expectations.is_empty();
+    if is_idle && !report.has_errors() {
+        report.push(
+            Diagnostic::warning(0..0, "this scenario posts nothing and expects nothing: it passes whatever happens")
+                .label("nothing to do")
+                .help("describe what is sent under [[posts]], and what must come of it under [[expect]]"),
+        );
+    }
+    Some(assemble(scenario, run, network, traffic, applications, faults, expectations))
 }
 
 /// The table `[scenario]`.
@@ -221,6 +234,7 @@ fn assemble(
     run: RunSettings,
     network: Network,
     traffic: Traffic,
+    applications: Vec<ApplicationPlan>,
     faults: Vec<FaultPlan>,
     expectations: Vec<Expectation>,
 ) -> Plan {
@@ -239,6 +253,7 @@ fn assemble(
         links,
         queue_pairs: traffic.queue_pairs.into_iter().map(|queue_pair| queue_pair.plan).collect(),
         posts: traffic.posts,
+        applications,
         faults,
         expectations,
         records,

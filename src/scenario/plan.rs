@@ -30,6 +30,8 @@ pub struct Plan {
     pub queue_pairs: Vec<QueuePairPlan>,
     /// In file order; message numbers follow it.
     pub posts: Vec<PostPlan>,
+    /// In file order, which is the order of their turns in one instant.
+    pub applications: Vec<ApplicationPlan>,
     /// In file order; [`RuleId`](crate::base::RuleId)s follow it.
     pub faults: Vec<FaultPlan>,
     /// What has to hold of the run, in file order.
@@ -70,6 +72,18 @@ pub struct NicPlan {
     pub name: String,
     pub address: nic::Address,
     pub config: nic::Config,
+}
+
+/// A process of its own that uses a NIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApplicationPlan {
+    pub name: String,
+    pub node: NodeId,
+    /// When it has its first turn.
+    pub at: Instant,
+    /// Of the queue pairs that it makes.
+    pub data_class: Class,
+    pub control_class: Class,
 }
 
 /// A rack switch, complete with its routes.
@@ -130,6 +144,10 @@ pub struct PostPlan {
     /// Range: up to 2³¹ octets.
     pub size: Octets,
     pub count: u32,
+    /// Its octets travel in the WQE. Range: only up to what the largest slot of a ring holds.
+    pub inline: bool,
+    /// Its WQE travels with the doorbell.
+    pub blue_flame: bool,
     /// Between one work request of `count` and the next; zero posts them all at once.
     pub every: Span,
 }

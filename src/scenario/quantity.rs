@@ -253,6 +253,8 @@ impl Decimal {
 }
 
 impl Quantity {
+    pub(super) const ALL: [Self; 4] = [Self::Size, Self::Rate, Self::Span, Self::Share];
+
     /// With its article, for messages.
     pub(super) const fn name(self) -> &'static str {
         match self {

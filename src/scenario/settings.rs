@@ -9,7 +9,7 @@ use super::diagnostics::{Diagnostic, Report};
 use super::document::{Entry, Table};
 use super::{per_class, values};
 use crate::base::{Octets, Rate, Share, Span};
-use crate::nic::{CongestionControl, RateApplication};
+use crate::nic::{CongestionControl, DoorbellCost, RateApplication};
 
 /// Where a value stands in the file, and whether it could be read.
 #[derive(Clone, Debug)]
@@ -194,6 +194,15 @@ fn assign(
         Place::Scheduling(at) => *at(settings) = values::scheduling(entry, report)?,
         Place::Control(at) => *at(settings) = values::choice(entry, "a congestion control", CONTROLS, report)?,
         Place::Application(at) => *at(settings) = values::choice(entry, "a way to apply rates", APPLICATIONS, report)?,
+        Place::Doorbell(at) => *at(settings) = values::choice(entry, "a cost of doorbells", DOORBELLS, report)?,
+        Place::SlotSize(at) => {
+            let value = size(entry, &within, report)?;
+            if !value.get().is_power_of_two() {
+                refuse_odd_size(attribute, entry, value, report);
+                return None;
+            }
+            *at(settings) = value;
+        }
         Place::Pools(at) => *at(settings) = per_class::pools(entry, report)?,
         Place::Shares(at) => *at(settings) = per_class::shares(entry, report)?,
         Place::Switches(at) => *at(settings) = per_class::switches(entry, report)?,
@@ -222,6 +231,8 @@ const CONTROLS: &[(&str, CongestionControl)] = &[
 
 const APPLICATIONS: &[(&str, RateApplication)] =
     &[("serialize", RateApplication::Serialize), ("pace", RateApplication::Pace)];
+
+const DOORBELLS: &[(&str, DoorbellCost)] = &[("free", DoorbellCost::Free), ("modelled", DoorbellCost::Modelled)];
 
 /// How a value is written in messages.
 type Show = fn(u64) -> String;
@@ -260,6 +271,15 @@ fn rate(
 
 fn number<T: TryFrom<u64>>(entry: &Entry<'_>, least: u64, most: u64, report: &mut Report) -> Option<T> {
     T::try_from(values::whole(entry, least, most, report)?).ok()
+}
+
+fn refuse_odd_size(attribute: &Attribute, entry: &Entry<'_>, value: Octets, report: &mut Report) {
+    let near = value.get().next_power_of_two();
+    report.push(
+        Diagnostic::error(entry.value.span(), format!("`{}` cannot be {value}", entry.name))
+            .label("not a power of two")
+            .help(format!("write {} or {}. {}", Octets::new(near / 2), Octets::new(near), attribute.meaning)),
+    );
 }
 
 fn refuse_range(attribute: &Attribute, entry: &Entry<'_>, value: u64, show: Show, report: &mut Report) {

@@ -9,6 +9,7 @@ use super::fan;
 use super::network::{Network, node_id};
 use super::plan::{PostPlan, QueuePairEnd, QueuePairPlan};
 use super::values;
+use super::wqe::Handover;
 use crate::base::{Instant, Octets, Psn, Qpn, Span};
 use crate::wire::Verb;
 
@@ -215,6 +216,7 @@ impl Traffic {
             .and_then(|entry| message_size(&entry, report));
         let count = table.take("count").map_or(Some(1), |entry| values::whole(&entry, 1, MESSAGES_MAX, report));
         let every = table.take("every");
+        let handover = Handover::read(&mut table, size, report);
         let starts = at.as_ref().map_or(Some(Span::ZERO), |entry| values::span(entry, report));
         let interval = every.as_ref().map_or(Some(Span::ZERO), |entry| values::span(entry, report));
         let span = table.span.clone();
@@ -233,13 +235,15 @@ impl Traffic {
             );
             return None;
         }
-        let (connections, verb, size) = (connections?, verb?, size?);
+        let (connections, verb, size, handover) = (connections?, verb?, size?, handover?);
         let post = |(queue_pair, from_end)| PostPlan {
             at: Instant::ZERO + starts,
             queue_pair,
             from_end,
             verb,
             size,
+            inline: handover.inline,
+            blue_flame: handover.blue_flame,
             count,
             every: interval,
         };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::de::{DeInteger, DeValue};
 
 use super::diagnostics::{Diagnostic, Report};
-use super::document::{Entry, kind, nearest, shortened};
+use super::document::{Entry, kind, listing, nearest, shortened};
 use super::quantity::{self, Problem, Quantity, QuantityError};
 use crate::base::{Class, Octets, Rate, Share, Span};
 use crate::port::Scheduling;
@@ -182,16 +182,27 @@ pub(super) fn each<'d>(entry: &Entry<'d>, report: &mut Report) -> Vec<Entry<'d>>
 
 /// One of a few words.
 pub(super) fn choice<T: Copy>(entry: &Entry<'_>, what: &str, choices: &[(&str, T)], report: &mut Report) -> Option<T> {
+    choice_of(entry, what, "", choices, report)
+}
+
+/// One of the words that `topic` of the reference lists.
+pub(super) fn choice_of<T: Copy>(
+    entry: &Entry<'_>,
+    what: &str,
+    topic: &str,
+    choices: &[(&str, T)],
+    report: &mut Report,
+) -> Option<T> {
     let text = string(entry, report)?;
     let found = choices.iter().find(|(name, _)| *name == text);
     if found.is_none() && !report.is_full() {
         let names = || choices.iter().map(|(name, _)| *name);
         let label = nearest(text, names()).map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
-        let known: Vec<_> = names().map(|name| format!("\"{name}\"")).collect();
+        let known = listing(names().map(|name| format!("\"{name}\"")), topic);
         report.push(
             Diagnostic::error(entry.value.span(), format!("`{}` is not {what}", shortened(text)))
                 .label(label)
-                .help(format!("write {}", known.join(", "))),
+                .help(format!("write {known}")),
         );
     }
     found.map(|(_, choice)| *choice)

@@ -1,24 +1,31 @@
 //! Counters per node, derived from events and from nothing else.
 
-use super::{DropReason, Event, EventKind, PacketKind, PcieDirection, Sink, UntilEnd, Verdict};
+use super::{
+    DropReason, Event, EventKind, FailureCause, PacketKind, PcieDirection, Sink, UntilEnd, Verdict, WorkStatus,
+};
 use crate::base::{Instant, NodeId, Octets};
 use crate::wire::WireError;
 
 /// Declares the counters once: a field each, and the list of their names in order.
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         /// What one node counted since the start of the run.
         ///
         /// Names are the columns of the transport and port records where those have one.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct NodeCounters {
-            $($(#[$doc])* pub $name: u64,)*
+            $($(#[doc = $doc])* pub $name: u64,)*
         }
 
         impl NodeCounters {
             /// Every counter with its name, in the order of declaration.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
+            }
+
+            /// Every counter with what it counts, if its name does not say it.
+            pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
+                [$((stringify!($name), concat!($($doc),*).trim_ascii_start()),)*].into_iter()
             }
 
             /// Counts what `other` did as well.
@@ -62,6 +69,12 @@ counters! {
     num_acks_recvd,
     num_nacks_sent,
     num_nacks_recvd,
+    num_rnr_naks_sent,
+    num_rnr_naks_recvd,
+    /// NAKs sent that refuse a packet for good; among `num_nacks_sent`.
+    num_error_naks_sent,
+    /// NAKs received that put a queue pair in error; among `num_nacks_recvd`.
+    num_error_naks_recvd,
     /// WRITE data packets received by a queue pair, whatever became of them.
     num_writes_recvd,
     /// SEND data packets received by a queue pair, whatever became of them.
@@ -83,6 +96,27 @@ counters! {
     num_wqe_created,
     /// Work requests completed.
     num_wqe_completed,
+    /// Work requests that ended in an error of their own.
+    num_wqe_failed,
+    /// Those among them with a remote access error.
+    num_remote_access_errors,
+    /// Those among them with a remote invalid request error.
+    num_remote_invalid_requests,
+    /// Work requests flushed because their queue pair was in error.
+    num_wqe_flushed,
+    /// Receives of applications: posted, completed, ended in an error of their own, flushed.
+    num_receives_posted,
+    num_receives_completed,
+    num_receives_failed,
+    /// Those among the failed that were too short.
+    num_receive_length_errors,
+    num_receives_flushed,
+    /// WRITEs refused for what they would have written to.
+    num_access_refused,
+    /// Times that a queue pair waited because its peer had no receive posted.
+    num_rnr_waits,
+    /// Queue pairs that went into error.
+    num_qp_failed,
     /// Rewinds.
     num_rtx,
     /// Expiries of the transport timer.
@@ -114,6 +148,10 @@ counters! {
     rx_remote_access,
     /// Data packets that do not fit the message in progress.
     rx_invalid_request,
+    /// Data packets that needed a receive where none was posted.
+    rx_receiver_not_ready,
+    /// Packets for queue pairs in error.
+    rx_qp_failed,
     pfcxoff_tx,
     /// Pauses received, one per class that a frame names: as the rows of a record by class would count them.
     pfcxoff_rx,
@@ -135,6 +173,22 @@ counters! {
     pcie_to_host_octets,
     /// The same from the host.
     pcie_from_host_octets,
+    /// Doorbells rung, where they are modelled, BlueFlame posts among them.
+    num_doorbells,
+    num_blue_flame_posts,
+    /// Posts whose WQE was too long for BlueFlame.
+    num_blue_flame_fallbacks,
+    num_wqe_fetches,
+    /// Messages whose WQE had been fetched ahead when they had their turn.
+    num_wqe_prefetch_hits,
+    /// WQEs fetched and thrown away.
+    num_wqe_discards,
+    /// Octets of doorbells on the PCIe link, BlueFlame posts and overhead included; all of them from the host.
+    pcie_doorbell_octets,
+    /// Octets of requests for WQEs; all of them towards the host.
+    pcie_wqe_request_octets,
+    /// Octets of WQEs that were fetched; all of them from the host.
+    pcie_wqe_octets,
 }
 
 /// Counters of every node.
@@ -195,6 +249,21 @@ impl NodeCounters {
         match kind {
             EventKind::MessagePosted { .. } => self.num_wqe_created += 1,
             EventKind::MessageCompleted { .. } => self.num_wqe_completed += 1,
+            EventKind::MessageFailed { status, .. } => self.count_failed_message(*status),
+            EventKind::ReceivePosted { .. } => self.num_receives_posted += 1,
+            EventKind::ReceiveCompleted { .. } => self.num_receives_completed += 1,
+            EventKind::ReceiveFailed { status, .. } => self.count_failed_receive(*status),
+            EventKind::ErrorNakMade { cause, .. } => {
+                self.num_error_naks_sent += 1;
+                self.num_access_refused += u64::from(*cause == FailureCause::RefusedAccess);
+            }
+            EventKind::RnrWaitStarted { .. } => self.num_rnr_waits += 1,
+            EventKind::QueuePairFailed { cause, .. } => {
+                use FailureCause::{NakInvalidRequest, NakRemoteAccess, NakRemoteOperational};
+                self.num_qp_failed += 1;
+                let by_nak = matches!(cause, NakInvalidRequest | NakRemoteAccess | NakRemoteOperational);
+                self.num_error_naks_recvd += u64::from(by_nak);
+            }
             EventKind::PayloadDiscarded { .. } => self.num_tx_payload_discards += 1,
             EventKind::NakMade { .. } => self.num_seq_out_of_order += 1,
             EventKind::Rewound { .. } => self.num_rtx += 1,
@@ -211,6 +280,22 @@ impl NodeCounters {
             EventKind::PcieCarried { direction: PcieDirection::FromHost, carried, .. } => {
                 self.pcie_from_host_octets += carried.get();
             }
+            EventKind::DoorbellPosted { carried, .. } => {
+                self.num_doorbells += 1;
+                self.pcie_doorbell_octets += carried.get();
+            }
+            EventKind::BlueFlamePosted { .. } => self.num_blue_flame_posts += 1,
+            EventKind::BlueFlameFellBack { .. } => self.num_blue_flame_fallbacks += 1,
+            EventKind::WqeFetchRequested { carried, .. } => {
+                self.num_wqe_fetches += 1;
+                self.pcie_wqe_request_octets += carried.get();
+            }
+            EventKind::WqeFetched { carried, .. } => self.pcie_wqe_octets += carried.get(),
+            EventKind::WqeDiscarded { carried, .. } => {
+                self.num_wqe_discards += 1;
+                self.pcie_wqe_octets += carried.get();
+            }
+            EventKind::WqePrefetchHit { .. } => self.num_wqe_prefetch_hits += 1,
             EventKind::CongestionSeen { .. } => self.num_ce_recvd += 1,
             EventKind::CnpSuppressed { .. } => self.num_cnp_suppressed += 1,
             EventKind::CnpIgnored { .. } => self.num_cnp_ignored += 1,
@@ -226,6 +311,25 @@ impl NodeCounters {
         }
     }
 
+    fn count_failed_message(&mut self, status: WorkStatus) {
+        if status == WorkStatus::WorkRequestFlushed {
+            self.num_wqe_flushed += 1;
+            return;
+        }
+        self.num_wqe_failed += 1;
+        self.num_remote_access_errors += u64::from(status == WorkStatus::RemoteAccessError);
+        self.num_remote_invalid_requests += u64::from(status == WorkStatus::RemoteInvalidRequestError);
+    }
+
+    fn count_failed_receive(&mut self, status: WorkStatus) {
+        if status == WorkStatus::WorkRequestFlushed {
+            self.num_receives_flushed += 1;
+            return;
+        }
+        self.num_receives_failed += 1;
+        self.num_receive_length_errors += u64::from(status == WorkStatus::LocalLengthError);
+    }
+
     fn count_sent(&mut self, kind: PacketKind, wire_len: Octets, transmission: u32) {
         self.total_packets_tx += 1;
         self.total_bytes_tx += wire_len.get();
@@ -238,6 +342,7 @@ impl NodeCounters {
             PacketKind::Send => self.rdma_send_cnt += 1,
             PacketKind::Ack => self.num_acks_sent += 1,
             PacketKind::Nak => self.num_nacks_sent += 1,
+            PacketKind::RnrNak => self.num_rnr_naks_sent += 1,
             PacketKind::Cnp => self.num_cnp_sent += 1,
             PacketKind::Xoff => self.pfcxoff_tx += 1,
             PacketKind::Xon => self.pfcxon_tx += 1,
@@ -247,7 +352,7 @@ impl NodeCounters {
             self.num_verb_pkts_sent += 1;
             self.num_retransmitted_pkts += u64::from(transmission > 1);
         }
-        if matches!(kind, PacketKind::Ack | PacketKind::Nak | PacketKind::Cnp) {
+        if kind.is_answer() || kind == PacketKind::Cnp {
             self.num_non_verb_pkts_sent += 1;
         }
         self.num_pkts_sent = self.num_verb_pkts_sent + self.num_non_verb_pkts_sent;
@@ -287,6 +392,7 @@ impl NodeCounters {
             PacketKind::Send => self.num_sends_recvd += 1,
             PacketKind::Ack => self.num_acks_recvd += 1,
             PacketKind::Nak => self.num_nacks_recvd += 1,
+            PacketKind::RnrNak => self.num_rnr_naks_recvd += 1,
             PacketKind::Cnp => self.num_cnp_recvd += 1,
             // Counted by the class, as what they say is obeyed.
             PacketKind::Xoff | PacketKind::Xon | PacketKind::Other => {}
@@ -303,6 +409,8 @@ impl NodeCounters {
             DropReason::AfterNak => self.num_rx_drops_after_nak += 1,
             DropReason::GhostAck => self.num_rx_drops_ghost_ack += 1,
             DropReason::RemoteAccess => self.rx_remote_access += 1,
+            DropReason::ReceiverNotReady => self.rx_receiver_not_ready += 1,
+            DropReason::QueuePairFailed => self.rx_qp_failed += 1,
             DropReason::UnexpectedSyndrome => self.rx_unexpected_syndrome += 1,
             DropReason::InvalidRequest => self.rx_invalid_request += 1,
             DropReason::WrongAddress => self.rx_wrong_address += 1,

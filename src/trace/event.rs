@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 
+use super::{FailureCause, LinkFate, RuleEffect, WorkStatus};
 use crate::base::{Class, Instant, MessageId, NodeId, Octets, PortId, Psn, Qpn, Rate, RuleId, Span};
 use crate::wire::{self, Packet, Verb, WireError};
 
@@ -22,7 +23,7 @@ pub struct Event {
 #[strum(serialize_all = "snake_case")]
 pub enum EventKind {
     // The host and its messages.
-    /// A work request was posted and the doorbell rung.
+    /// A work request was posted.
     MessagePosted { message: MessageId, peer: NodeId, qpn: Qpn, verb: Verb, bytes: Octets },
     /// The message became the one its queue pair works on.
     MessageStarted { message: MessageId, qpn: Qpn, first_psn: Psn, packets: u32 },
@@ -131,7 +132,7 @@ pub enum EventKind {
     },
     /// The PCIe transmit buffer accepted the write of a received packet; its ingress charge was released.
     HandedToHost { qpn: Qpn, psn: Psn, class: Class, payload: Octets, occupancy: Octets },
-    /// The PCIe write of a received packet has ended: its payload is in host memory.
+    /// The PCIe write of a received packet has ended: its payload is in host memory, if that is still registered.
     PayloadWritten { qpn: Qpn, psn: Psn, payload: Octets },
 
     // Switches.
@@ -180,6 +181,84 @@ pub enum EventKind {
     },
     /// The window is empty.
     TransportTimerStopped { qpn: Qpn },
+
+    // Applications. They go by their number in the scenario.
+    /// An application opened the device of this node.
+    ApplicationOpened { application: u16 },
+    /// It has gone, or was given up.
+    ApplicationLeft { application: u16 },
+    /// The device heard a doorbell: so many work requests are new in a send queue.
+    DoorbellRung { qpn: Qpn, producer_index: u32, entries: u32 },
+
+    // Queue pairs of applications: receives, and what goes wrong.
+    /// The sending host was told that the message was not carried out. Some of it may have arrived, or all of it.
+    MessageFailed { message: MessageId, qpn: Qpn, status: WorkStatus },
+    /// All of the message has crossed the PCIe link, but the memory for some of it was gone: it will not be delivered.
+    DeliveryFailed { message: MessageId, qpn: Qpn },
+    /// A receive was posted.
+    ReceivePosted { qpn: Qpn, receive: u64 },
+    /// The message that took the receive was delivered.
+    ReceiveCompleted {
+        qpn: Qpn,
+        receive: u64,
+        verb: Verb,
+        bytes: Octets,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        immediate: Option<u32>,
+        solicited: bool,
+    },
+    /// The receive ended without a message.
+    ReceiveFailed { qpn: Qpn, receive: u64, status: WorkStatus },
+    /// A packet needs a receive and finds none: it is to be sent again after `wait`.
+    RnrNakMade {
+        qpn: Qpn,
+        psn: Psn,
+        #[serde(rename = "wait_ps")]
+        wait: Span,
+    },
+    /// A packet was refused for good, and a NAK made that says so.
+    ErrorNakMade { qpn: Qpn, psn: Psn, cause: FailureCause },
+    /// An RNR NAK was obeyed: nothing is sent before `until`. It is the `attempt`-th in a row for this PSN.
+    RnrWaitStarted {
+        qpn: Qpn,
+        psn: Psn,
+        #[serde(rename = "until_ps")]
+        until: Instant,
+        attempt: u32,
+    },
+    /// The queue pair may send again: the time is over, or an acknowledgement came.
+    RnrWaitEnded { qpn: Qpn, psn: Psn },
+    /// The queue pair is in error: it sends nothing more, and what is posted is flushed.
+    QueuePairFailed { qpn: Qpn, cause: FailureCause },
+
+    // What doorbells and WQEs cost, where that is modelled.
+    /// The host rang, for so many entries more: the doorbell, and with it the WQE of a BlueFlame post, entered the PCIe
+    /// link. `carried` is what it has there, overhead included.
+    DoorbellPosted { qpn: Qpn, entries: u32, carried: Octets },
+    /// The doorbell has arrived: so many entries are news to the NIC.
+    DoorbellHeard { qpn: Qpn, entries: u32 },
+    /// The WQE of the newest entry travels with the doorbell: it will not be fetched.
+    BlueFlamePosted {
+        qpn: Qpn,
+        #[serde(rename = "wqe_octets")]
+        wqe: Octets,
+    },
+    /// A WQE is longer than BlueFlameMax: its post becomes a plain one.
+    BlueFlameFellBack {
+        qpn: Qpn,
+        #[serde(rename = "wqe_octets")]
+        wqe: Octets,
+    },
+    /// The read request for a WQE entered the PCIe link.
+    WqeFetchRequested { qpn: Qpn, message: MessageId, carried: Octets },
+    /// A WQE has arrived from the host: the message has an entry in the NIC.
+    WqeFetched { qpn: Qpn, message: MessageId, carried: Octets },
+    /// A WQE arrived that a rewind or an acknowledgement had made useless.
+    WqeDiscarded { qpn: Qpn, carried: Octets },
+    /// The message has its turn, and its WQE had been fetched ahead.
+    WqePrefetchHit { qpn: Qpn, message: MessageId },
+    /// The read position went back over so many entries, to the oldest; all are fetched again.
+    SendQueueRewound { qpn: Qpn, entries: u32 },
 
     // Congestion.
     /// A data packet that a switch had marked with CE reached its queue pair.
@@ -261,7 +340,7 @@ pub enum EventKind {
 pub enum PcieDirection {
     /// Read requests and received data.
     ToHost,
-    /// Payload to be sent.
+    /// Payload to be sent; where they are modelled, doorbells and WQEs.
     FromHost,
 }
 
@@ -283,6 +362,7 @@ pub enum PacketKind {
     Write,
     Ack,
     Nak,
+    RnrNak,
     Cnp,
     Xoff,
     Xon,
@@ -293,6 +373,11 @@ pub enum PacketKind {
 impl PacketKind {
     pub const fn is_data(self) -> bool {
         matches!(self, Self::Send | Self::Write)
+    }
+
+    /// An acknowledgement of any kind.
+    pub const fn is_answer(self) -> bool {
+        matches!(self, Self::Ack | Self::Nak | Self::RnrNak)
     }
 
     pub const fn is_pfc(self) -> bool {
@@ -306,6 +391,7 @@ impl PacketKind {
             Self::Write => "WRITE",
             Self::Ack => "ACK",
             Self::Nak => "NAK",
+            Self::RnrNak => "RNR NAK",
             Self::Cnp => "CNP",
             Self::Xoff => "XOFF",
             Self::Xon => "XON",
@@ -345,8 +431,9 @@ impl Headline {
                     wire::PacketKind::Data(Verb::Write) => PacketKind::Write,
                     wire::PacketKind::Ack => PacketKind::Ack,
                     wire::PacketKind::Nak(_) => PacketKind::Nak,
+                    wire::PacketKind::RnrNak(_) => PacketKind::RnrNak,
                     wire::PacketKind::Cnp => PacketKind::Cnp,
-                    wire::PacketKind::RnrNak | wire::PacketKind::Reserved => PacketKind::Other,
+                    wire::PacketKind::Reserved => PacketKind::Other,
                 },
                 class: roce.class(),
                 dest_qpn: roce.bth.dest_qpn,
@@ -386,60 +473,6 @@ pub enum Queue {
     /// PFC and CNP: ahead of every class, never paused.
     Express,
     Class(Class),
-}
-
-/// What a link does with a frame whose serialization has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "fate", rename_all = "snake_case")]
-pub enum LinkFate {
-    /// It arrives after the link's Delay.
-    Carried,
-    /// A fault rule dropped it.
-    Dropped { rule: RuleId },
-    /// The link was down.
-    LinkDown { rule: RuleId },
-    /// A fault rule holds it back until others have passed.
-    Held { rule: RuleId },
-}
-
-impl LinkFate {
-    /// How many frames the far end gets, sooner or later, of one with these `effects`.
-    pub fn copies(self, effects: &[RuleEffect]) -> u32 {
-        match self {
-            Self::Carried | Self::Held { .. } => {
-                1 + effects.iter().filter(|effect| effect.effect == Effect::Duplicated).count() as u32
-            }
-            Self::Dropped { .. } | Self::LinkDown { .. } => 0,
-        }
-    }
-}
-
-/// What a fault rule did to a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct RuleEffect {
-    pub rule: RuleId,
-    pub effect: Effect,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    Dropped,
-    Duplicated,
-    Delayed {
-        #[serde(rename = "by_ps")]
-        by: Span,
-    },
-    /// It arrives behind so many others.
-    Reordered {
-        after: u32,
-    },
-    Corrupted,
-    CeSet,
-    DscpSet {
-        dscp: u8,
-    },
-    LinkDown,
 }
 
 /// What a node does with a frame that has arrived.
@@ -482,6 +515,10 @@ pub enum DropReason {
     /// A packet that cannot follow the one before it: a middle without a first, a first inside a message, a length
     /// that its RETH does not allow.
     InvalidRequest,
+    /// The application has not posted the receive that the packet needs.
+    ReceiverNotReady,
+    /// For a queue pair in error.
+    QueuePairFailed,
     /// An acknowledgement of a kind that this NIC does not act on.
     UnexpectedSyndrome,
     /// A PFC frame that names no class: nothing to do.
@@ -505,6 +542,8 @@ impl DropReason {
             Self::GhostAck => "acknowledges a PSN never sent".into(),
             Self::InvalidRequest => "out of order in its message".into(),
             Self::RemoteAccess => "outside registered memory".into(),
+            Self::ReceiverNotReady => "receiver not ready".into(),
+            Self::QueuePairFailed => "queue pair in error".into(),
             Self::UnexpectedSyndrome => "acknowledgement of an unexpected kind".into(),
             Self::PauseOfNoClass => "PFC frame that names no class".into(),
             Self::WrongAddress => "addressed to another node".into(),

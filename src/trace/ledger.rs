@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{Event, EventKind, PacketKind, Sink, Verdict};
+use super::{Event, EventKind, Sink, Verdict};
 use crate::base::{NodeId, Octets};
 
 /// What is counted on both sides of the books.
@@ -23,7 +23,7 @@ pub enum Account {
     DeliveredPayload,
     /// Octets of switch buffers: taken in = released + held.
     SwitchOctets,
-    /// Messages: posted = completed + unfinished.
+    /// Messages: posted = completed + failed + unfinished.
     Messages,
 }
 
@@ -125,6 +125,7 @@ impl Sink for Ledger {
         match &event.kind {
             EventKind::MessagePosted { .. } => self.enter(Account::Messages, 1),
             EventKind::MessageCompleted { .. } => self.leave(Account::Messages, 1),
+            EventKind::MessageFailed { .. } => self.at(Account::Messages).dropped += 1,
             EventKind::MessageDelivered { bytes, .. } => self.leave(Account::DeliveredPayload, bytes.get()),
             EventKind::SegmentReserved { payload, .. } => {
                 self.enter(Account::Segments, 1);
@@ -137,8 +138,7 @@ impl Sink for Ledger {
             }
             EventKind::FrameQueued { packet, .. } => {
                 self.enter(Account::EgressFrames, 1);
-                let is_answer = matches!(packet.kind, PacketKind::Ack | PacketKind::Nak);
-                if is_answer && !self.switches.contains(&event.node) {
+                if packet.kind.is_answer() && !self.switches.contains(&event.node) {
                     self.enter(Account::EgressOctets, crate::wire::ACK_WIRE_LEN.get());
                 }
             }

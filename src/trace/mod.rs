@@ -5,18 +5,19 @@
 
 mod counters;
 mod event;
+mod failure;
 mod ledger;
 mod limits;
+mod link_fate;
 mod names;
 mod until_end;
 
 pub use counters::{Counters, NodeCounters};
-pub use event::{
-    DropReason, Effect, Event, EventKind, Headline, LinkFate, PacketKind, PcieDirection, Queue, RateCause, RuleEffect,
-    Verdict,
-};
+pub use event::{DropReason, Event, EventKind, Headline, PacketKind, PcieDirection, Queue, RateCause, Verdict};
+pub use failure::{FailureCause, WorkStatus};
 pub use ledger::{Account, Balance, Imbalance, Ledger};
 pub use limits::{EgressLimits, IngressLimit, Limits, MarkLimit, NodeLimits};
+pub use link_fate::{Effect, LinkFate, RuleEffect};
 pub use names::{Names, NodeNames, PortNames};
 pub use until_end::UntilEnd;
 

@@ -226,6 +226,11 @@ impl Opcode {
         }
     }
 
+    /// A request of a reliable connection that InfiniBand has and we do not: READ, atomics, SEND with invalidate.
+    pub const fn is_foreign_request(self) -> bool {
+        matches!(self.0, 0x0c | 0x13 | 0x14 | 0x16 | 0x17)
+    }
+
     const fn has(self, of: u8) -> bool {
         match self.facts() {
             Some(facts) => facts.traits & of != 0,

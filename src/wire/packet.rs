@@ -56,7 +56,8 @@ pub struct RocePacket {
 pub enum PacketKind {
     Data(Verb),
     Ack,
-    RnrNak,
+    /// With the code of the time to wait.
+    RnrNak(u8),
     Nak(NakCode),
     Cnp,
     /// An acknowledgement of a reserved kind, to be ignored.
@@ -258,7 +259,7 @@ impl RocePacket {
         match (self.bth.opcode.verb(), self.aeth.map(|aeth| aeth.syndrome)) {
             (Some(verb), _) => PacketKind::Data(verb),
             (None, Some(Syndrome::Ack { .. })) => PacketKind::Ack,
-            (None, Some(Syndrome::RnrNak { .. })) => PacketKind::RnrNak,
+            (None, Some(Syndrome::RnrNak { timer })) => PacketKind::RnrNak(timer),
             (None, Some(Syndrome::Nak(code))) => PacketKind::Nak(code),
             (None, None) if self.bth.opcode == Opcode::CNP => PacketKind::Cnp,
             (None, _) => PacketKind::Reserved,

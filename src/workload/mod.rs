@@ -52,6 +52,11 @@ impl Workload {
         Self { series, due, ends }
     }
 
+    /// The first number that no message of the scenario has.
+    pub fn end(&self) -> MessageId {
+        MessageId(self.ends.last().copied().unwrap_or(0))
+    }
+
     pub fn next(&self) -> Option<Due> {
         self.due.first().copied()
     }
@@ -83,6 +88,7 @@ mod tests {
         let mut workload = Workload::new(vec![series(1, 0, 10, 3), series(0, 10, 0, 2), series(0, 0, 0, 0)]);
         let order: Vec<_> =
             std::iter::from_fn(|| workload.pop()).map(|d| (d.at.ps(), d.node.0, d.message.0, d.series)).collect();
+        assert_eq!(workload.end(), MessageId(5));
         assert_eq!(order, [(0, 1, 0, 0), (10, 0, 3, 1), (10, 0, 4, 1), (10, 1, 1, 0), (20, 1, 2, 0)]);
     }
 }

@@ -23,11 +23,11 @@ use crate::trace::{Event, EventKind, PacketKind, Sink};
 use crate::wire::{MacAddr, PfcFrame};
 
 /// A run with all that explains it.
-struct Explained {
-    outcome: Outcome,
-    log: Log,
+pub struct Explained {
+    pub outcome: Outcome,
+    pub log: Log,
     pressure: Pressure,
-    times: Vec<QueuePairTime>,
+    pub times: Vec<QueuePairTime>,
 }
 
 impl Explained {
@@ -36,7 +36,7 @@ impl Explained {
     }
 
     /// Times by cause of a queue pair, without those that are 0.
-    fn causes(&self, queue_pair: usize) -> Vec<(Cause, u64)> {
+    pub fn causes(&self, queue_pair: usize) -> Vec<(Cause, u64)> {
         let times = self.times[queue_pair].times.iter();
         times.map(|(cause, span)| (cause, span.ps())).filter(|(_, ps)| *ps > 0).collect()
     }
@@ -46,7 +46,7 @@ impl Explained {
     }
 }
 
-fn explain(plan: &Plan) -> Explained {
+pub fn explain(plan: &Plan) -> Explained {
     let names = plan.names();
     let (mut log, mut pressure, mut attribution) = (Log::default(), Pressure::new(&names), Attribution::new(&names));
     let mut wires = MemoryWires::default();

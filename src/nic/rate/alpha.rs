@@ -28,6 +28,11 @@ impl Alpha {
         self.value
     }
 
+    #[cfg(test)]
+    pub const fn next_tick(&self) -> Option<Instant> {
+        self.next_tick
+    }
+
     /// The next tick comes a whole period from now.
     pub fn restart(&mut self, now: Instant) {
         self.next_tick = Some(now + self.period);

@@ -143,6 +143,11 @@ impl DcqcnPaper {
     }
 
     #[cfg(test)]
+    pub(super) const fn next_decay(&self) -> Option<Instant> {
+        self.alpha.next_tick()
+    }
+
+    #[cfg(test)]
     pub(super) const fn stages(&self) -> (u32, u32) {
         (self.timer_stage, self.byte_stage)
     }

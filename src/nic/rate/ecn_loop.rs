@@ -116,6 +116,15 @@ impl EcnLoop {
         self.target
     }
 
+    /// The name of the half that runs next, as the reference model's traces have it.
+    #[cfg(test)]
+    pub(super) fn next_half(&self) -> Option<&'static str> {
+        self.next_half.map(|(_, half)| match half {
+            Half::Reduction => "reduction",
+            Half::Increase => "increase",
+        })
+    }
+
     fn run_half(&mut self, now: Instant, half: Half) -> Option<RateCause> {
         // The share of packets that drew a CNP (C1).
         let sample = (self.cnps as f64 / self.packets.max(1) as f64).min(1.0);

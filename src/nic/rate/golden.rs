@@ -2,16 +2,18 @@
 
 use super::*;
 
-const LOOPS: [(&str, &str); 5] = [
-    ("s1", include_str!("../../../tests/data/congestion/scala_s1_single_cnp.csv")),
-    ("s2", include_str!("../../../tests/data/congestion/scala_s2_two_hot_intervals.csv")),
-    ("s3", include_str!("../../../tests/data/congestion/scala_s3_persistent_half_marked.csv")),
-    ("s4", include_str!("../../../tests/data/congestion/scala_s4_ai_reduce.csv")),
-    ("s5", include_str!("../../../tests/data/congestion/scala_s5_floor.csv")),
+/// Name, trace, and how many rows it has.
+const LOOPS: [(&str, &str, usize); 5] = [
+    ("s1", include_str!("../../../tests/data/congestion/scala_s1_single_cnp.csv"), 8),
+    ("s2", include_str!("../../../tests/data/congestion/scala_s2_two_hot_intervals.csv"), 28),
+    ("s3", include_str!("../../../tests/data/congestion/scala_s3_persistent_half_marked.csv"), 41),
+    ("s4", include_str!("../../../tests/data/congestion/scala_s4_ai_reduce.csv"), 26),
+    ("s5", include_str!("../../../tests/data/congestion/scala_s5_floor.csv"), 40),
 ];
 
-/// The rows of a trace under its head.
-fn rows(csv: &str) -> impl Iterator<Item = Vec<&str>> {
+/// The rows of a trace under its head, of which there must be so many: a trace cut short would show nothing.
+fn rows(csv: &str, count: usize) -> impl Iterator<Item = Vec<&str>> {
+    assert_eq!(csv.lines().count(), 1 + count);
     csv.lines().skip(1).map(|line| line.split(',').collect())
 }
 
@@ -31,16 +33,19 @@ fn nine(value: f64) -> String {
 }
 
 /// Feeds the packets and CNPs that came since the last row, then runs the half of the row.
-fn replay_loop(name: &str, csv: &str) {
+fn replay_loop((name, csv, count): (&str, &str, usize)) {
     let mut it = EcnLoop::new(&EcnLoopConfig::default(), Rate::from_gbps(400));
     let mut counted = (0, 0);
-    for row in rows(csv) {
+    for row in rows(csv, count) {
         let [run, t_us, half, packets, cnps, estimate, action, count, current, target, congested] = row[..] else {
             panic!("{name}: {row:?}");
         };
         let now = instant(t_us);
         let totals: (u64, u64) = (packets.parse().unwrap(), cnps.parse().unwrap());
         (counted.0..totals.0).for_each(|_| it.on_data_sent(now));
+        // The first CNP runs the first half; from then on the loop knows itself which one is next.
+        let own_half = it.next_half().unwrap_or("reduction");
+        assert_eq!(own_half, half, "{name} {run}");
         let cause = if run == "0" {
             assert_eq!(totals.1, 1, "{name}: the first CNP runs the first half");
             it.on_cnp(now)
@@ -49,9 +54,9 @@ fn replay_loop(name: &str, csv: &str) {
             assert_eq!(it.next_timer(), Some(now), "{name} {run}");
             it.on_timer(now)
         };
-        counted = if half == "reduction" { (0, 0) } else { totals };
+        counted = if own_half == "reduction" { (0, 0) } else { totals };
         let own_action = match cause {
-            None if half == "reduction" => "hold",
+            None if own_half == "reduction" => "hold",
             None => "skip",
             Some(RateCause::Cut) => "cut",
             Some(RateCause::AdditiveReduction) => "ai-reduce",
@@ -69,42 +74,44 @@ fn replay_loop(name: &str, csv: &str) {
 
 #[test]
 fn a_single_cnp() {
-    replay_loop(LOOPS[0].0, LOOPS[0].1);
+    replay_loop(LOOPS[0]);
 }
 
 #[test]
 fn two_hot_intervals() {
-    replay_loop(LOOPS[1].0, LOOPS[1].1);
+    replay_loop(LOOPS[1]);
 }
 
 #[test]
 fn half_of_the_packets_marked_for_ever() {
-    replay_loop(LOOPS[2].0, LOOPS[2].1);
+    replay_loop(LOOPS[2]);
 }
 
 #[test]
 fn reductions_inside_additive_increase() {
-    replay_loop(LOOPS[3].0, LOOPS[3].1);
+    replay_loop(LOOPS[3]);
 }
 
 #[test]
 fn the_floor() {
-    replay_loop(LOOPS[4].0, LOOPS[4].1);
+    replay_loop(LOOPS[4]);
 }
 
-fn replay_paper(csv: &str, line: Rate) {
+fn replay_paper(csv: &str, count: usize, line: Rate) {
     let mut it = DcqcnPaper::new(&DcqcnPaperConfig::default(), line);
-    for row in rows(csv) {
+    for row in rows(csv, count) {
         let [t_us, event, alpha, current, target, timer_stage, byte_stage] = row[..] else { panic!("{row:?}") };
         let now = instant(t_us);
         let (name, cause) = event.split_once(':').unwrap_or((event, ""));
+        assert!(it.next_decay().is_none_or(|at| at >= now), "{t_us}: every decay before it had its row");
         match name {
             "cnp" => assert_eq!(it.on_cnp(now), Some(RateCause::Cut)),
             "timer" => {
                 assert_eq!(it.next_timer(), Some(now), "{t_us}");
                 assert_eq!(it.on_timer(now).map(spelled), Some(cause), "{t_us}");
             }
-            "alpha-decay" | "start" => {}
+            "alpha-decay" => assert_eq!(it.next_decay(), Some(now), "{t_us}"),
+            "start" => {}
             other => panic!("{other}"),
         }
         // A CNP restarts alpha's timer, so that looking at it afterwards makes no tick.
@@ -127,19 +134,19 @@ fn spelled(cause: RateCause) -> &'static str {
 
 #[test]
 fn dcqcn_of_the_paper_at_40_gbps() {
-    replay_paper(include_str!("../../../tests/data/congestion/dcqcn_paper_p1_40g.csv"), Rate::from_gbps(40));
+    replay_paper(include_str!("../../../tests/data/congestion/dcqcn_paper_p1_40g.csv"), 54, Rate::from_gbps(40));
 }
 
 #[test]
 fn dcqcn_of_the_paper_at_400_gbps() {
-    replay_paper(include_str!("../../../tests/data/congestion/dcqcn_paper_p2_400g.csv"), Rate::from_gbps(400));
+    replay_paper(include_str!("../../../tests/data/congestion/dcqcn_paper_p2_400g.csv"), 54, Rate::from_gbps(400));
 }
 
 #[test]
 fn dcqcn_as_nvidia_parameterises_it() {
     let csv = include_str!("../../../tests/data/congestion/dcqcn_mlx_m1_defaults.csv");
     let mut it = DcqcnNvidia::new(&DcqcnNvidiaConfig::default(), Rate::from_gbps(400));
-    for row in rows(csv) {
+    for row in rows(csv, 16) {
         let [t_us, event, alpha, current, target, stage] = row[..] else { panic!("{row:?}") };
         let now = instant(t_us);
         let (name, cause) = event.split_once(':').unwrap_or((event, "cut"));

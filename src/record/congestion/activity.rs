@@ -35,6 +35,8 @@ struct Sender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Goodput {
     pub node: NodeId,
+    /// Whose host it sends to.
+    pub peer: NodeId,
     pub qpn: Qpn,
     /// Payload in the memory of its peer's host.
     pub delivered: Octets,
@@ -45,8 +47,9 @@ pub struct Goodput {
     pub to: Instant,
 }
 
-/// Queue pairs that were active at the same time, each together with at least one of the others or, through them, with
-/// all: the spans from first post to last completion overlap.
+/// Queue pairs that compete for the port of one receiver: they send to the same node at the same time, each together with
+/// at least one of the others or, through them, with all; the spans from first post to last completion overlap. Others,
+/// such as the two directions of a link, take nothing from each other, and to compare them would say nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Together(pub Vec<Goodput>);
 
@@ -102,22 +105,28 @@ impl Activity {
         Some(self.senders.get(&(node, qpn))?.goodput(node, qpn, end))
     }
 
-    /// The queue pairs that were active together, groups in the order of time. Who was always alone is in none, nor is
-    /// who had no octets to send.
+    /// The queue pairs that were active together and had one receiver, groups in the order of time. Who was always alone
+    /// is in none, nor is who had no octets to send.
     pub fn together(&self, end: Instant) -> Vec<Together> {
         let senders = self.senders.iter().filter(|(_, sender)| !sender.posted.is_zero());
         let mut all: Vec<_> = senders.map(|(&(node, qpn), sender)| sender.goodput(node, qpn, end)).collect();
         all.retain(|goodput| goodput.active > Span::ZERO);
-        all.sort_by_key(|goodput| goodput.from);
+        all.sort_by_key(|goodput| (goodput.peer, goodput.from));
         let mut groups: Vec<Vec<Goodput>> = Vec::new();
         let mut group_end = Instant::ZERO;
         for goodput in all {
-            match groups.last_mut().filter(|_| goodput.from < group_end) {
-                Some(group) => group.push(goodput),
-                None => groups.push(vec![goodput]),
+            match groups.last_mut().filter(|group| group[0].peer == goodput.peer && goodput.from < group_end) {
+                Some(group) => {
+                    group.push(goodput);
+                    group_end = group_end.max(goodput.to);
+                }
+                None => {
+                    groups.push(vec![goodput]);
+                    group_end = goodput.to;
+                }
             }
-            group_end = group_end.max(goodput.to);
         }
+        groups.sort_by_key(|group| group[0].from);
         groups.into_iter().filter(|group| group.len() > 1).map(Together).collect()
     }
 }
@@ -128,7 +137,7 @@ impl Sender {
             0 => (self.active, self.edge),
             _ => (self.active + end.since(self.edge.min(end)), end),
         };
-        Goodput { node, qpn, delivered: self.delivered, active, from: self.first, to }
+        Goodput { node, peer: self.peer, qpn, delivered: self.delivered, active, from: self.first, to }
     }
 }
 
@@ -153,7 +162,7 @@ impl Sink for Activity {
                 sender.open += 1;
                 sender.posted += bytes;
             }
-            EventKind::MessageCompleted { qpn, .. } => {
+            EventKind::MessageCompleted { qpn, .. } | EventKind::MessageFailed { qpn, .. } => {
                 if let Some(sender) = self.senders.get_mut(&(node, qpn)).filter(|sender| sender.open > 0) {
                     sender.open -= 1;
                     if sender.open == 0 {
@@ -210,6 +219,7 @@ mod tests {
     fn rates(bps: &[u64]) -> Together {
         let one = |bps: &u64| Goodput {
             node: A,
+            peer: B,
             qpn: qpn(2),
             // In one second.
             delivered: Octets::new(bps / 8),
@@ -269,6 +279,21 @@ mod tests {
         let numbers = |group: &Together| group.0.iter().map(|one| one.qpn.get()).collect::<Vec<_>>();
         // 5 begins in the instant in which 4 ends.
         assert_eq!(groups.iter().map(numbers).collect::<Vec<_>>(), [vec![2, 3, 4], vec![6, 7]]);
+    }
+
+    #[test]
+    fn only_who_has_the_same_receiver_is_compared() {
+        let mut back = transfer(4, 0, 100, 8);
+        for event in &mut back {
+            event.node = if event.node == A { B } else { A };
+            if let EventKind::MessagePosted { peer, .. } = &mut event.kind {
+                *peer = A;
+            }
+        }
+        let events = [transfer(2, 0, 100, 8), transfer(3, 0, 100, 8), back].concat();
+        let groups = together(&events, 100);
+        assert_eq!(groups.len(), 1);
+        assert!(groups[0].0.len() == 2 && groups[0].0.iter().all(|one| one.peer == B), "{groups:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
 
 use super::marked::Marked;
-use super::{into_inner, words};
+use super::{counted, into_inner, words};
 use crate::base::{Instant, NodeId, PortId};
 use crate::trace::{DropReason, Effect, Event, EventKind, Headline, Names, PacketKind, RuleEffect, Sink, Verdict};
 
@@ -250,11 +250,25 @@ impl<W: Write> Sink for Ladder<W> {
             }
             EventKind::MessageDelivered { message, .. } => self.note(event, format!("message {message} delivered")),
             EventKind::MessageCompleted { message, .. } => self.note(event, format!("message {message} completed")),
+            EventKind::MessageFailed { message, status, .. } => {
+                self.note(event, format!("message {message} failed: {}", status.text()));
+            }
+            EventKind::DeliveryFailed { message, .. } => self.note(event, format!("message {message} lost: no memory")),
+            EventKind::RnrWaitStarted { psn, until, attempt, .. } => {
+                let wait = until.since(event.at);
+                self.note(event, format!("waits {wait} for a receive at the peer, PSN {psn}, attempt {attempt}"));
+            }
+            EventKind::QueuePairFailed { qpn, cause } => {
+                self.note(event, format!("queue pair {} in error: {}", qpn.get(), cause.text()));
+            }
             EventKind::TransportTimerExpired { oldest, .. } => {
                 self.note(event, format!("timeout, the oldest PSN without an acknowledgement is {oldest}"));
             }
             EventKind::Rewound { to, packets, .. } => {
-                self.note(event, format!("goes back to PSN {to}, {packets} packets taken back"));
+                self.note(
+                    event,
+                    format!("goes back to PSN {to}, {} taken back", counted(u64::from(packets), "packet")),
+                );
             }
             EventKind::Paused { class, duration, .. } => {
                 self.note(event, format!("class {class} paused for {duration}"));

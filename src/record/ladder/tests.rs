@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::super::story::{self, A, B, Full, LINK, at, qpn, received, sent};
 use super::*;
-use crate::base::{Class, Psn, Rate, RuleId, Span};
-use crate::trace::{NodeNames, PortNames};
+use crate::base::{Class, Instant, MessageId, Psn, Rate, RuleId, Span};
+use crate::trace::{FailureCause, NodeNames, PortNames, WorkStatus};
 use crate::wire::WireError;
 
 fn ladder(events: &[Event]) -> String {
@@ -212,6 +212,29 @@ fn an_arrow_ends_where_its_frame_did() {
     assert_eq!(arrow("NAK 7", false, State::Arrived), "<----------------NAK 7--");
     assert_eq!(arrow("NAK 7", false, State::Dropped), "    x------------NAK 7--");
     assert_eq!(arrow("WRITE 16777215", true, State::Arrived).len(), ARROW);
+}
+
+#[test]
+fn a_peer_without_a_receive_and_the_end_of_a_queue_pair_are_told() {
+    let qpn = qpn(2);
+    let (psn, until) = (Psn::new(0), Instant::from_ps(10_436_444));
+    let text = ladder(&[
+        sent(233_924, A, PacketKind::Send, 0, 1),
+        received(333_924, B, PacketKind::Send, 0, Verdict::Dropped(DropReason::ReceiverNotReady)),
+        sent(336_444, B, PacketKind::RnrNak, 0, 0),
+        received(436_444, A, PacketKind::RnrNak, 0, Verdict::Processed),
+        at(436_444, A, EventKind::RnrWaitStarted { qpn, psn, until, attempt: 1 }),
+        at(500_000, A, EventKind::QueuePairFailed { qpn, cause: FailureCause::PeerGone }),
+        at(500_000, A, EventKind::MessageFailed { message: MessageId(0), qpn, status: WorkStatus::WorkRequestFlushed }),
+    ]);
+    insta::assert_snapshot!(text, @r"
+     ns      frame                                qp  what was decided
+    233.924  a |--SEND 0--------------->| b        2  discarded: receiver not ready
+    336.444  a |<------------RNR NAK 0--| b        2
+    436.444  a * waits 10 us for a receive at the peer, PSN 0, attempt 1
+    500.000  a * queue pair 2 in error: the peer is gone
+    500.000  a * message 0 failed: flushed
+    ");
 }
 
 #[test]

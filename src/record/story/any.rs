@@ -4,15 +4,17 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{B, PORT, at, qpn};
-use crate::base::{Class, MessageId, NodeId, Octets, Psn, Qpn, Rate, Span};
-use crate::trace::{DropReason, Event, EventKind, Headline, LinkFate, PacketKind, Queue, RateCause, Verdict};
+use crate::base::{Class, Instant, MessageId, NodeId, Octets, Psn, Qpn, Rate, Span};
+use crate::trace::{
+    DropReason, Event, EventKind, FailureCause, Headline, LinkFate, PacketKind, Queue, RateCause, Verdict, WorkStatus,
+};
 use crate::wire::{Verb, WireError};
 
 prop_compose! {
-    fn headline()(kind in 0..8_usize, class in 0..8_u8, qpn in 0..=0xff_ffff_u32, psn: u32, payload: u32) -> Headline {
-        use PacketKind::{Ack, Cnp, Nak, Other, Send, Write, Xoff, Xon};
+    fn headline()(kind in 0..9_usize, class in 0..8_u8, qpn in 0..=0xff_ffff_u32, psn: u32, payload: u32) -> Headline {
+        use PacketKind::{Ack, Cnp, Nak, Other, RnrNak, Send, Write, Xoff, Xon};
         Headline {
-            kind: [Send, Write, Ack, Nak, Cnp, Xoff, Xon, Other][kind],
+            kind: [Send, Write, Ack, Nak, RnrNak, Cnp, Xoff, Xon, Other][kind],
             class: Class::new(class).unwrap(),
             dest_qpn: Qpn::new(qpn).expect("24 bits"),
             psn: Psn::new(psn),
@@ -102,6 +104,8 @@ fn kind() -> impl Strategy<Value = EventKind> {
             probability: 1.0 / f64::from(n),
         }),
         congestion(),
+        failures(),
+        costs(),
         pauses(),
         (any::<u32>(), any::<u32>()).prop_map(|(psn, payload)| EventKind::PayloadWritten {
             qpn: qpn(2),
@@ -121,6 +125,48 @@ fn kind() -> impl Strategy<Value = EventKind> {
             duration: Span::from_ps(ps),
         }),
     ]
+}
+
+fn failures() -> impl Strategy<Value = EventKind> {
+    let (qpn, psn) = (qpn(2), Psn::new(0));
+    let statuses = vec![WorkStatus::RemoteAccessError, WorkStatus::WorkRequestFlushed];
+    prop_oneof![
+        (0..3_u32, prop::sample::select(statuses)).prop_map(move |(message, status)| EventKind::MessageFailed {
+            message: MessageId(message),
+            qpn,
+            status
+        }),
+        Just(EventKind::QueuePairFailed { qpn, cause: FailureCause::PeerGone }),
+        any::<u64>().prop_map(move |ps| EventKind::RnrWaitStarted {
+            qpn,
+            psn,
+            until: Instant::from_ps(ps),
+            attempt: 1
+        }),
+        any::<u64>().prop_map(move |receive| EventKind::ReceiveFailed {
+            qpn,
+            receive,
+            status: WorkStatus::LocalLengthError
+        }),
+    ]
+}
+
+fn costs() -> impl Strategy<Value = EventKind> {
+    let (qpn, wqe) = (qpn(2), Octets::new(64));
+    (0..9_usize, 0..3_u32, any::<u32>()).prop_map(move |(what, message, octets)| {
+        let (message, carried, entries) = (MessageId(message), Octets::new(octets.into()), octets);
+        match what {
+            0 => EventKind::DoorbellPosted { qpn, entries, carried },
+            1 => EventKind::DoorbellHeard { qpn, entries },
+            2 => EventKind::BlueFlamePosted { qpn, wqe },
+            3 => EventKind::BlueFlameFellBack { qpn, wqe },
+            4 => EventKind::WqeFetchRequested { qpn, message, carried },
+            5 => EventKind::WqeFetched { qpn, message, carried },
+            6 => EventKind::WqeDiscarded { qpn, carried },
+            7 => EventKind::WqePrefetchHit { qpn, message },
+            _ => EventKind::SendQueueRewound { qpn, entries },
+        }
+    })
 }
 
 fn congestion() -> impl Strategy<Value = EventKind> {

@@ -13,7 +13,7 @@ use super::messages::{MessageRow, MessageStats, MessageStatus};
 use super::peaks::Peaks;
 use super::pressure::Pressure;
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn, Rate, Span};
-use crate::trace::{Counters, Ledger, Limits, Names};
+use crate::trace::{Counters, Ledger, Limits, Names, WorkStatus};
 use crate::wire::Verb;
 use nodes::Node;
 
@@ -63,7 +63,7 @@ pub struct SummaryInput<'a> {
 /// * `queue_pairs` says for every end that posted what its time went to: `time_ps` adds up to `end_ps`, in the order of
 ///   [`Cause`](super::Cause). `goodput_bps` is `delivered_octets` over `active_ps`, the time with something to send;
 ///   `lowest_rate_bps` is null if its rate never moved.
-/// * `fairness` has an entry for every group of queue pairs that were active together
+/// * `fairness` has an entry for every group of queue pairs that were active together and had one receiver
 ///   (`congestion::Together`): Jain's index of their goodputs in millionths, and the least, the
 ///   greatest, and what the one is of the other.
 /// * `nodes`: peaks, pauses and marks only where there were any; `xoff_octets` and `xon_octets` where PFC is enabled,
@@ -130,6 +130,9 @@ struct Message<'a> {
     goodput_bps: Option<u64>,
     retransmissions: u64,
     status: MessageStatus,
+    /// Of a failed message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<WorkStatus>,
 }
 
 #[derive(Serialize)]
@@ -235,6 +238,7 @@ impl<'a> Message<'a> {
             goodput_bps: row.goodput_bps(),
             retransmissions: row.retransmissions,
             status: row.status(),
+            error: row.failed,
         }
     }
 }

@@ -79,6 +79,8 @@ fn the_summary_of_a_clean_run() {
             "pfc_pause": 0,
             "allowed_rate": 0,
             "line_busy": 0,
+            "rnr_wait": 0,
+            "wqe_fetch": 0,
             "egress_pool": 0,
             "pcie_read": 519524,
             "waiting_for_ack": 0,

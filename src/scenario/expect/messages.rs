@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::watch::Finding;
-use super::{Measure, Messages, number, rate, when};
+use super::{Measure, Messages, rate, when};
 use crate::base::{Instant, MessageId, NodeId, Qpn};
 use crate::record::{MessageRow, MessageStatus};
 use crate::scenario::Plan;
@@ -38,6 +38,7 @@ impl<'p> MessageWatch<'p> {
                     posted: event.at,
                     completed: None,
                     delivered: None,
+                    failed: None,
                     packets: None,
                     retransmissions: 0,
                 };
@@ -60,6 +61,11 @@ impl<'p> MessageWatch<'p> {
             EventKind::MessageCompleted { message, .. } => {
                 if let Some(row) = self.rows.get_mut(&message) {
                     row.completed = Some(event.at);
+                }
+            }
+            EventKind::MessageFailed { message, status, .. } => {
+                if let Some(row) = self.rows.get_mut(&message) {
+                    row.failed = Some(status);
                 }
             }
             _ => {}
@@ -95,7 +101,7 @@ impl Measure {
         match self {
             Self::Completed(bounds) => format!("completed {}", when(*bounds)),
             Self::Delivered(bounds) => format!("delivered {}", when(*bounds)),
-            Self::Retransmissions(bounds) => format!("with {} retransmission(s)", bounds.text(number)),
+            Self::Retransmissions(bounds) => format!("with {}", bounds.counted("retransmission")),
             Self::Goodput(bounds) => format!("with a goodput of {}", bounds.text(rate)),
             Self::Status(status) => status_text(*status).to_owned(),
         }
@@ -133,6 +139,7 @@ const fn status_text(status: MessageStatus) -> &'static str {
     match status {
         MessageStatus::Completed => "completed",
         MessageStatus::Delivered => "delivered and not completed",
+        MessageStatus::Failed => "failed",
         MessageStatus::Unfinished => "unfinished",
     }
 }

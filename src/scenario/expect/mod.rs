@@ -62,6 +62,7 @@ use crate::record::MessageStatus;
 
 pub use judge::{Judge, Verdict};
 pub(super) use read::read;
+pub(super) use vocabulary::fields as event_fields;
 
 /// One thing that has to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,6 +187,12 @@ impl Bounds {
 
     pub const fn hold(self, value: u64) -> bool {
         self.least <= value && value <= self.most
+    }
+
+    /// `at least 1 time`, `2 to 3 times`.
+    fn counted(self, thing: &str) -> String {
+        let last = if self.most == u64::MAX { self.least } else { self.most };
+        format!("{} {thing}{}", self.text(number), if last == 1 { "" } else { "s" })
     }
 
     /// In words, with `show` for the values.

@@ -6,14 +6,14 @@ use std::ops::Range;
 use toml::de::DeValue;
 
 use super::super::diagnostics::{Diagnostic, Report};
-use super::super::document::{Entry, Table, nearest, shortened, tables};
+use super::super::document::{Entry, Table, listing, nearest, shortened, tables};
 use super::super::matching::Scene;
 use super::super::network::node_id;
 use super::super::plan::FaultPlan;
 use super::super::values;
 use super::{Bounds, Condition, EventCondition, Expectation, Literal, Measure, Messages, Pattern, Stream, vocabulary};
 use crate::base::{NodeId, RuleId};
-use crate::record::MessageStatus;
+use crate::record::{MessageStatus, counted};
 use crate::trace::{EventKind, NodeCounters};
 
 /// The keys that say what an expectation is about.
@@ -81,7 +81,7 @@ impl Reader<'_, '_> {
     fn counter(&mut self, subject: &Entry<'_>, table: &mut Table<'_>) -> Option<Condition> {
         let counters = NodeCounters::default();
         let names: Vec<_> = counters.iter().map(|(name, _)| (name, name)).collect();
-        let counter = self.named(subject, "a counter", &names);
+        let counter = self.named(subject, "a counter", "counters", &names);
         let node = self.node(table, "node");
         let bounds = self.bounds(table, ["equals", "at_least", "at_most"], whole);
         let bounds = self.required(bounds, table.span.clone(), "equals = 1, at_least = 1 or at_most = 1");
@@ -89,9 +89,10 @@ impl Reader<'_, '_> {
     }
 
     fn messages(&mut self, subject: &Entry<'_>, table: &mut Table<'_>) -> Option<Condition> {
-        const STATUS: [(&str, MessageStatus); 3] = [
+        const STATUS: [(&str, MessageStatus); 4] = [
             ("completed", MessageStatus::Completed),
             ("delivered", MessageStatus::Delivered),
+            ("failed", MessageStatus::Failed),
             ("unfinished", MessageStatus::Unfinished),
         ];
         let which = match subject.value.get_ref() {
@@ -135,7 +136,10 @@ impl Reader<'_, '_> {
             self.report.push(
                 Diagnostic::error(subject.value.span(), format!("there is no message {last}"))
                     .label("nobody posts it")
-                    .help(format!("the posts make {count} messages, with numbers from 0; \"all\" means each of them")),
+                    .help(format!(
+                        "the posts make {}, with numbers from 0; \"all\" means each",
+                        counted(count, "message")
+                    )),
             );
             return None;
         }
@@ -248,7 +252,7 @@ impl Reader<'_, '_> {
 
     fn event_name(&mut self, entry: &Entry<'_>) -> Option<&'static str> {
         let names: Vec<_> = EventKind::NAMES.iter().map(|name| (*name, *name)).collect();
-        self.named(entry, "an event", &names)
+        self.named(entry, "an event", "events", &names)
     }
 
     fn fields(&mut self, event: &str, table: &Table<'_>) -> Option<BTreeMap<&'static str, Vec<Literal>>> {
@@ -262,7 +266,7 @@ impl Reader<'_, '_> {
                 self.report.push(
                     Diagnostic::error(entry.key.clone(), message)
                         .label(near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?")))
-                        .help(format!("its fields in events.jsonl: {}", known.join(", "))),
+                        .help(format!("its fields in events.jsonl: {}", listing(&known, "events"))),
                 );
                 continue;
             };
@@ -301,8 +305,8 @@ impl Reader<'_, '_> {
         None
     }
 
-    fn named<T: Copy>(&mut self, entry: &Entry<'_>, what: &str, names: &[(&str, T)]) -> Option<T> {
-        values::choice(entry, what, names, self.report)
+    fn named<T: Copy>(&mut self, entry: &Entry<'_>, what: &str, topic: &str, names: &[(&str, T)]) -> Option<T> {
+        values::choice_of(entry, what, topic, names, self.report)
     }
 
     /// The bounds that one key, exactly, or two others, least and most, set. A key without a name is not asked for.

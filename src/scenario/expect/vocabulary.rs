@@ -5,12 +5,19 @@ const PACKET: [&str; 5] = ["packet", "class", "dest_qpn", "psn", "payload_octets
 const QUEUE: [&str; 2] = ["queue", "queue_class"];
 
 /// Keys of an event besides `t_ps`, `node` and `event`. Lists are not among them: there is nothing to compare them with.
-pub(super) fn fields(event: &str) -> Vec<&'static str> {
+pub(in super::super) fn fields(event: &str) -> Vec<&'static str> {
     let (own, shared): (&[&'static str], &[&[&'static str]]) = match event {
         "message_posted" => (&["message", "peer", "qpn", "verb", "bytes"], &[]),
+        "application_opened" | "application_left" => (&["application"], &[]),
+        "doorbell_rung" => (&["qpn", "producer_index", "entries"], &[]),
         "message_started" => (&["message", "qpn", "first_psn", "packets"], &[]),
         "message_delivered" => (&["message", "qpn", "bytes"], &[]),
         "message_completed" => (&["message", "qpn"], &[]),
+        "message_failed" => (&["message", "qpn", "status"], &[]),
+        "delivery_failed" => (&["message", "qpn"], &[]),
+        "receive_posted" => (&["qpn", "receive"], &[]),
+        "receive_completed" => (&["qpn", "receive", "verb", "bytes", "immediate", "solicited"], &[]),
+        "receive_failed" => (&["qpn", "receive", "status"], &[]),
         "generation_scheduled" => (&["runs_at_ps"], &[]),
         "generation_stopped" => (&["class", "qpn", "occupancy_octets", "needed_octets"], &[]),
         "generation_blocked_by_pcie" => (&["qpn"], &[]),
@@ -30,6 +37,11 @@ pub(super) fn fields(event: &str) -> Vec<&'static str> {
         "ack_held" => (&["qpn", "psn", "held"], &[]),
         "ack_made" => (&["qpn", "psn", "msn"], &[]),
         "nak_made" => (&["qpn", "expected", "got"], &[]),
+        "rnr_nak_made" => (&["qpn", "psn", "wait_ps"], &[]),
+        "error_nak_made" => (&["qpn", "psn", "cause"], &[]),
+        "rnr_wait_started" => (&["qpn", "psn", "until_ps", "attempt"], &[]),
+        "rnr_wait_ended" => (&["qpn", "psn"], &[]),
+        "queue_pair_failed" => (&["qpn", "cause"], &[]),
         "packets_retired" => (&["qpn", "up_to", "retired", "outstanding"], &[]),
         "stale_ack_ignored" => (&["qpn", "psn"], &[]),
         "rewound" => (&["qpn", "to", "packets"], &[]),
@@ -58,6 +70,12 @@ pub(super) fn fields(event: &str) -> Vec<&'static str> {
         "queue_depth_changed" => (&["port", "class", "depth_octets", "average_octets"], &[]),
         "ce_marked" => (&["port", "average_octets", "probability"], &[&PACKET]),
         "ingress_released" => (&["port", "class", "octets", "occupancy_octets"], &[]),
+        "doorbell_posted" => (&["qpn", "entries", "carried_octets"], &[]),
+        "doorbell_heard" | "send_queue_rewound" => (&["qpn", "entries"], &[]),
+        "blue_flame_posted" | "blue_flame_fell_back" => (&["qpn", "wqe_octets"], &[]),
+        "wqe_fetch_requested" | "wqe_fetched" => (&["qpn", "message", "carried_octets"], &[]),
+        "wqe_discarded" => (&["qpn", "carried_octets"], &[]),
+        "wqe_prefetch_hit" => (&["qpn", "message"], &[]),
         "congestion_seen" => (&["qpn", "psn"], &[]),
         "cnp_suppressed" | "cnp_made" | "cnp_ignored" | "episode_started" => (&["qpn"], &[]),
         "rate_changed" => (&["qpn", "current_bps", "target_bps", "cause"], &[]),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::flows::{Mishap, MishapWatch, RateWatch};
 use super::messages::MessageWatch;
-use super::{Bounds, Condition, EventCondition, Literal, Pattern, number, when};
+use super::{Bounds, Condition, EventCondition, Literal, Pattern, when};
 use crate::base::{Instant, NodeId};
 use crate::record;
 use crate::scenario::Plan;
@@ -164,7 +164,7 @@ impl EventWatch<'_> {
 
     fn finish(self, names: &Names) -> Finding {
         let EventCondition { pattern, window, near, count } = self.condition;
-        let mut expected = format!("{}: {} time(s)", pattern.text(names), count.text(number));
+        let mut expected = format!("{}: {}", pattern.text(names), count.counted("time"));
         if *window != Bounds::ANY {
             expected += &format!(", {}", when(*window));
         }
