@@ -1,5 +1,7 @@
 //! Applications in processes and threads of their own, over shared memory with NICs that run.
 
+#![expect(clippy::disallowed_methods, reason = "an application takes its time, which is real")]
+
 use std::path::Path;
 use std::thread;
 
