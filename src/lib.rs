@@ -13,28 +13,49 @@
 
 #![warn(clippy::unwrap_used)]
 
+// Under loom, the rings alone are built, with its atomics: whoever else shares memory has those of the machine.
+
 pub mod base;
 #[doc(hidden)]
+#[cfg(not(rocemu_loom))]
 pub mod cli;
+#[cfg(not(rocemu_loom))]
 pub mod engine;
+#[cfg(not(rocemu_loom))]
 mod facade;
+#[cfg(not(rocemu_loom))]
 pub mod host;
+#[cfg(not(rocemu_loom))]
 pub mod io;
+#[cfg(not(rocemu_loom))]
 pub mod link;
+#[cfg(not(rocemu_loom))]
 pub mod memfd;
+#[cfg(not(rocemu_loom))]
 pub mod netns;
+#[cfg(not(rocemu_loom))]
 pub mod nic;
+#[cfg(not(rocemu_loom))]
 pub mod port;
+#[cfg(not(rocemu_loom))]
 pub mod record;
 pub mod ring;
+#[cfg(not(rocemu_loom))]
 pub mod scenario;
+#[cfg(not(rocemu_loom))]
 mod serving;
+#[cfg(not(rocemu_loom))]
 pub mod switch;
+#[cfg(not(rocemu_loom))]
 pub mod trace;
+#[cfg(not(rocemu_loom))]
 pub mod wire;
+#[cfg(not(rocemu_loom))]
 pub mod workload;
 
+#[cfg(not(rocemu_loom))]
 pub use facade::{Error, Run, Scenario};
+#[cfg(not(rocemu_loom))]
 pub use serving::Serving;
 
 /// The README's Rust runs as written.
