@@ -1,11 +1,15 @@
 //! Applications of a run: their sockets, and processes that `--exec` starts for them.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use super::Failure;
 use crate::io::{ApplicationSockets, Limits};
@@ -68,7 +72,8 @@ pub struct Processes(Vec<(String, Child)>);
 impl Processes {
     fn start(&mut self, name: &str, command: &str, socket: &Path) -> Result<(), Failure> {
         let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(command).stdin(Stdio::null());
+        // A group of its own, so that all that it starts can be ended with it.
+        shell.arg("-c").arg(command).stdin(Stdio::null()).process_group(0);
         shell.env("ROCEMU_SOCKET", socket).env("ROCEMU_APPLICATION", name);
         let child = shell.spawn().map_err(|error| Failure::environment(format!("--exec {name}: {error}")))?;
         self.0.push((name.to_owned(), child));
@@ -83,7 +88,7 @@ impl Processes {
             let status = loop {
                 match child.try_wait() {
                     Ok(Some(status)) => break Ok(status),
-                    Ok(None) if began.elapsed() > GRACE => break child.kill().and_then(|()| child.wait()),
+                    Ok(None) if began.elapsed() > GRACE => break end_group(&child).and_then(|()| child.wait()),
                     Ok(None) => pause(),
                     Err(error) => break Err(error),
                 }
@@ -102,10 +107,14 @@ impl Drop for Processes {
     fn drop(&mut self) {
         for (_, child) in &mut self.0 {
             // It may have ended by itself.
-            let _ = child.kill();
+            let _ = end_group(child);
             let _ = child.wait();
         }
     }
+}
+
+fn end_group(leader: &Child) -> std::io::Result<()> {
+    Ok(killpg(Pid::from_raw(leader.id().cast_signed()), Signal::SIGKILL)?)
 }
 
 #[expect(clippy::disallowed_methods, reason = "processes end in real time")]

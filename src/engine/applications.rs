@@ -36,6 +36,9 @@ pub trait Applications: fmt::Debug {
     /// * Errors: the system has no more.
     fn make_memory(&mut self, octets: usize) -> std::io::Result<(Arc<dyn SharedWords>, MemoryTicket)>;
 
+    /// A turn begins: from now on it counts how long the application takes.
+    fn begin_turn(&mut self, application: usize);
+
     /// What the application says next; blocks while it thinks. `None`: it has gone, or has been given up.
     fn request(&mut self, application: usize) -> Result<Option<Request>, ApplicationsError>;
 

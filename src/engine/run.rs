@@ -466,7 +466,9 @@ impl<'a> Engine<'a> {
         self.ledger.hold(Account::LinkFrames, (self.flight.len() + held) as u64);
         self.ledger.hold(Account::Messages, self.audit.uncompleted());
         self.ledger.check()?;
-        let end = if is_finished { self.audit.last_finish() } else { self.now };
+        // Applications have turns after the last message as well.
+        let is_done = is_finished && self.plan.applications.is_empty();
+        let end = if is_done { self.audit.last_finish() } else { self.now };
         self.counters.end(end);
         let faults = self.fault_reports();
         let verdicts = self.judge.finish(&self.counters, &faults).into_iter();

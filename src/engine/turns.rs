@@ -23,6 +23,7 @@ impl Engine<'_> {
         applications: &mut dyn Applications,
         sink: &mut dyn Sink,
     ) -> Result<(), RunError> {
+        applications.begin_turn(index);
         if let Some(woken) = self.devices.begin_turn(index, self.now) {
             applications.reply(index, &woken, None)?;
         }

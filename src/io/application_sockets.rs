@@ -151,12 +151,16 @@ impl ApplicationSockets {
 
     /// Accepts whoever knocks.
     fn let_in(&mut self) {
-        for (device, listener) in self.devices.iter().enumerate().filter_map(|(n, d)| Some((n, d.listener.as_ref()?))) {
-            while self.strangers.len() < STRANGERS_MAX
-                && let Ok((socket, _)) = listener.accept()
-            {
+        for device in 0..self.devices.len() {
+            while let Some(Ok((socket, _))) = self.devices[device].listener.as_ref().map(Socket::accept) {
                 if socket.set_nonblocking(true).is_ok() {
                     self.strangers.push((device, socket));
+                }
+                if self.strangers.len() > STRANGERS_MAX {
+                    // Those who have been silent for longest make room.
+                    self.introduce();
+                    let too_many = self.strangers.len().saturating_sub(STRANGERS_MAX);
+                    self.strangers.drain(..too_many);
                 }
             }
         }
@@ -212,6 +216,12 @@ impl Applications for ApplicationSockets {
         Ok((Arc::new(memory), ticket))
     }
 
+    fn begin_turn(&mut self, index: usize) {
+        if let State::Here(_, began) = &mut self.applications[index].state {
+            *began = now();
+        }
+    }
+
     fn request(&mut self, index: usize) -> Result<Option<Request>, ApplicationsError> {
         self.wait_for(index)?;
         loop {
@@ -254,12 +264,11 @@ impl Applications for ApplicationSockets {
 
     fn reply(&mut self, index: usize, reply: &Reply, memory: Option<MemoryTicket>) -> Result<(), ApplicationsError> {
         let file = memory.and_then(|ticket| self.memories.remove(&ticket));
-        let State::Here(socket, began) = &mut self.applications[index].state else { return Ok(()) };
-        if matches!(reply, Reply::Woken { .. }) {
-            *began = now();
-        }
-        if send(socket, reply, file.as_ref()).is_err() {
-            self.applications[index].state = State::Gone;
+        let application = &mut self.applications[index];
+        let State::Here(socket, _) = &application.state else { return Ok(()) };
+        if let Err(error) = send(socket, reply, file.as_ref()) {
+            tracing::warn!("application `{}` does not hear its answers: given up ({error})", application.name);
+            application.state = State::Gone;
         }
         Ok(())
     }

@@ -6,6 +6,8 @@ use crate::ring::{Cqe, Producer, RingError};
 #[derive(Debug)]
 pub(super) struct CompletionQueue {
     ring: Producer<Memory>,
+    /// Of its memory.
+    pub octets: usize,
     /// Ends of queue pairs that use it.
     pub users: u32,
     /// Full once, or broken by its application: nothing more goes in.
@@ -13,8 +15,8 @@ pub(super) struct CompletionQueue {
 }
 
 impl CompletionQueue {
-    pub(super) fn new(ring: Producer<Memory>) -> Self {
-        Self { ring, users: 0, has_overrun: false }
+    pub(super) fn new(ring: Producer<Memory>, octets: usize) -> Self {
+        Self { ring, octets, users: 0, has_overrun: false }
     }
 
     /// * Errors: it is full, or its consumer index cannot be. It has overrun then.

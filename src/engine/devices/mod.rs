@@ -34,9 +34,14 @@ use crate::ring::control::{Event, QueuePairRequest as Asked, Reply};
 use crate::scenario::{ApplicationPlan, Plan};
 use crate::trace::{EventKind, FailureCause};
 
+/// Lines of a doorbell page.
+const DOORBELL_LINES: u32 = 1_024;
 /// How long it takes until the peer of a queue pair that has gone is told. News of this kind travels out of band; this is
 /// longer than anything that is still on its way between the two, such as a last acknowledgement.
 const GOODBYE: Span = Span::from_ms(1);
+
+/// Events in one reply: with the longest names and private data, they stay below the size that a reply may have.
+const NEWS_MAX: usize = 12;
 
 /// What an application's turn, or an event, makes happen. Carried out in order.
 #[derive(Debug)]
@@ -229,7 +234,9 @@ impl<'a> Devices<'a> {
 
 impl Application {
     fn wake(&mut self, now: Instant) -> Reply {
-        Reply::Woken { now_ps: now.ps(), events: std::mem::take(&mut self.news) }
+        // What is left over ends the next wait at once.
+        let told = self.news.len().min(NEWS_MAX);
+        Reply::Woken { now_ps: now.ps(), events: self.news.drain(..told).collect() }
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct QueuePair {
     pub rnr_retry: u8,
     pub retry: u8,
     pub link: Link,
+    /// Of the memory of both rings.
+    pub octets: usize,
     /// In error: what is posted is flushed.
     pub has_failed: bool,
     /// Entries that were rung for before there was a peer.
@@ -78,6 +80,7 @@ impl QueuePair {
         receive: Consumer<Memory>,
         asked: &super::Asked,
         prefetch: u32,
+        octets: usize,
     ) -> Self {
         Self {
             qpn,
@@ -87,6 +90,7 @@ impl QueuePair {
             rnr_retry: asked.rnr_retry,
             retry: asked.retry,
             link: Link::None,
+            octets,
             has_failed: false,
             rung_early: 0,
             send,

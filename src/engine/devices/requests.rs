@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::applications::{Applications, MemoryTicket};
 use super::completion_queue::CompletionQueue;
 use super::queue_pair::{Link, QueuePair};
-use super::{Action, Answer, Asked, Caller, Devices, GOODBYE, Memory, Stage, domain};
+use super::{Action, Answer, Asked, Caller, DOORBELL_LINES, Devices, GOODBYE, Memory, Stage, domain};
 use crate::base::{Instant, NodeId, Octets, Psn, Qpn};
 use crate::nic::{Connection, MemoryKey, Service, SharedRegion};
 use crate::ring::control::{self, Event, Reply, Request};
@@ -14,8 +14,6 @@ use crate::ring::{Consumer, Cqe, Doorbells, Geometry, Producer, doorbell_page};
 use crate::scenario::Plan;
 use crate::trace::{EventKind, FailureCause};
 
-/// Lines of a doorbell page.
-const DOORBELL_LINES: u32 = 1_024;
 /// What one application can have at most. It shares a machine with others.
 const QUEUE_PAIRS_MAX: usize = 4_096;
 const COMPLETION_QUEUES_MAX: usize = 4_096;
@@ -126,7 +124,8 @@ impl Devices<'_> {
         let application = &mut self.applications[index];
         let cq = application.next_cq;
         application.next_cq += 1;
-        application.completion_queues.insert(cq, CompletionQueue::new(ring));
+        let queue = CompletionQueue::new(ring, shape.memory_octets());
+        application.completion_queues.insert(cq, queue);
         Ok(Answer { reply: Reply::CqCreated { cq }, memory: Some(ticket) })
     }
 
@@ -155,7 +154,9 @@ impl Devices<'_> {
             application.completion_queues.get_mut(&cq).expect("it was looked up before").users += 1;
         }
         let prefetch = self.plan.nics[node.index()].config.send_queue.wqe_prefetch;
-        application.queue_pairs.insert(qpn, QueuePair::new(qpn, send, receive, asked, prefetch));
+        application
+            .queue_pairs
+            .insert(qpn, QueuePair::new(qpn, send, receive, asked, prefetch, send_octets + receive_octets));
         self.owners.insert((node, qpn), index);
         let reply = Reply::QpCreated { qpn: qpn.get(), receive_offset: send_octets as u64 };
         Ok(Answer { reply, memory: Some(ticket) })
@@ -218,12 +219,13 @@ impl Devices<'_> {
     }
 
     fn destroy_cq(&mut self, index: usize, cq: u32) -> Result<(), Refusal> {
-        let queues = &mut self.applications[index].completion_queues;
-        match queues.get(&cq) {
+        let application = &mut self.applications[index];
+        match application.completion_queues.get(&cq) {
             None => Err(format!("there is no completion queue {cq}")),
             Some(queue) if queue.users > 0 => Err(format!("completion queue {cq} is in use")),
-            Some(_) => {
-                queues.remove(&cq);
+            Some(queue) => {
+                application.octets -= queue.octets;
+                application.completion_queues.remove(&cq);
                 Ok(())
             }
         }
@@ -245,6 +247,7 @@ impl Devices<'_> {
         let application = &mut self.applications[index];
         let node = application.plan.node;
         let Some(queue_pair) = application.queue_pairs.remove(&qpn) else { return };
+        application.octets -= queue_pair.octets;
         for cq in [queue_pair.send_cq, queue_pair.receive_cq] {
             if let Some(queue) = application.completion_queues.get_mut(&cq) {
                 queue.users -= 1;
