@@ -407,3 +407,41 @@ fn strangers_are_shown_out() {
     drop(device);
     nics.finish().unwrap().assert_all_well();
 }
+
+#[test]
+fn news_of_many_queue_pairs_comes_whole() {
+    const MANY: usize = 60;
+    let connect_all = |socket: &Path, name: &str| {
+        let device = Device::open(socket, name)?;
+        let cq = device.create_cq(1)?;
+        let mut pairs = Vec::new();
+        for _ in 0..MANY {
+            pairs.push(device.create_qp(
+                &cq,
+                &cq,
+                &QueuePairConfig { send_slots: 2, receive_slots: 2, ..Default::default() },
+            )?);
+        }
+        let mut told = 0;
+        for (n, pair) in pairs.iter_mut().enumerate() {
+            told += pair.connect(&format!("pair {n}"), &[255; 92])?.private_data.len();
+        }
+        Ok(told)
+    };
+    let (client, server, run) =
+        run("", move |socket| connect_all(socket, "client"), move |socket| connect_all(socket, "server"));
+    run.assert_all_well();
+    assert_eq!((client, server), (92 * MANY, 92 * MANY));
+}
+
+#[test]
+fn what_is_destroyed_gives_its_memory_back() {
+    let nics = Scenario::pair().with("[[applications]]\nname = 'client'\nnode = 'a'").serve_in_memory().unwrap();
+    let device = Device::open(nics.socket("client"), "client").unwrap();
+    // Each takes 4 MiB, and all together more than the 4 GiB that an application can have.
+    for _ in 0..1_100 {
+        device.create_cq(65_535).unwrap();
+    }
+    drop(device);
+    nics.finish().unwrap().assert_all_well();
+}
