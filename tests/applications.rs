@@ -11,6 +11,7 @@ use rocemu::host::{
 };
 use rocemu::ring::RingError;
 use rocemu::{Run, Scenario};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 const PAIR: &str = "[[applications]]\nname = 'client'\nnode = 'a'\n[[applications]]\nname = 'server'\nnode = 'b'";
 
@@ -444,4 +445,21 @@ fn what_is_destroyed_gives_its_memory_back() {
     }
     drop(device);
     nics.finish().unwrap().assert_all_well();
+}
+
+#[test]
+fn who_stays_silent_at_the_door_makes_room_for_who_speaks() {
+    let nics = Scenario::pair().with(PAIR).serve_in_memory().unwrap();
+    let silent = |name: &str| {
+        let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None).unwrap();
+        socket.connect(&SockAddr::unix(nics.socket(name)).unwrap()).unwrap();
+        socket
+    };
+    let strangers: Vec<_> = (0..100).map(|n| silent(if n % 4 == 0 { "client" } else { "server" })).collect();
+    let [client, server] = ["client", "server"].map(|name| nics.socket(name).to_owned());
+    let server = thread::spawn(move || Device::open(server, "server").map(drop));
+    Device::open(client, "client").map(drop).unwrap();
+    server.join().unwrap().unwrap();
+    nics.finish().unwrap().assert_all_well();
+    drop(strangers);
 }
