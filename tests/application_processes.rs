@@ -248,6 +248,11 @@ fn one_command_starts_the_processes_too() {
     let output = run([&program, &program]);
     assert_success(&output);
     assert!(text(&output.stdout).contains("round 9: back after 806426 ps"), "{}", text(&output.stdout));
+    // Only one process can be an application.
+    let mut twice = Command::new(PROGRAM);
+    twice.args(["run", "ping-pong.toml", "--exec", "client=true", "--exec", "client=false"]).current_dir(dir.path());
+    let output = twice.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     // One that ends badly fails the run; here its peer gives up as well.
     let output = run([&format!("timeout 0.01 sleep 5; {program} | head -n 1; exit 7"), &program]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));

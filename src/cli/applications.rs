@@ -48,6 +48,11 @@ pub fn open(
     if let Some((name, _)) = options.exec.iter().find(|(name, _)| !known(name)) {
         return Err(Failure::input(format!("--exec: the scenario has no application `{name}`")));
     }
+    let mut names: Vec<_> = options.exec.iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Failure::input(format!("--exec: application `{}` is started twice", twice[0])));
+    }
     if plan.applications.is_empty() {
         return Ok(None);
     }

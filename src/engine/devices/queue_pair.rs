@@ -240,7 +240,12 @@ impl QueuePair {
             None => (ReceiveEntry::wr_id(self.receive.fetch(&mut buffer)?), Status::WorkRequestFlushed),
         };
         self.receive.complete().expect("it was fetched");
-        let (opcode, qpn) = (CompletionOpcode::Receive, self.qpn);
-        Some(Cqe { wr_id, status, opcode, length: 0, immediate: None, qpn, solicited: false })
+        Some(failed_receive(self.qpn, wr_id, status))
     }
+}
+
+/// The completion of a receive that ended without a message.
+pub(super) fn failed_receive(qpn: Qpn, wr_id: u64, status: Status) -> Cqe {
+    let opcode = CompletionOpcode::Receive;
+    Cqe { wr_id, status, opcode, length: 0, immediate: None, qpn, solicited: false }
 }

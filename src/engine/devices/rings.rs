@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::queue_pair::{Link, QueuePair};
+use super::queue_pair::{Link, QueuePair, failed_receive};
 use super::{Action, DOORBELL_LINES, Devices, GOODBYE, Stage};
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn};
 use crate::nic::{self, MemoryKey, WorkRequest};
@@ -173,16 +173,7 @@ impl Devices<'_> {
             }
             EventKind::ReceiveFailed { status, .. } => {
                 let status = said_in_cqe(status);
-                let opcode = CompletionOpcode::Receive;
-                self.end_receive(index, qpn, now, |wr_id| Cqe {
-                    wr_id,
-                    status,
-                    opcode,
-                    length: 0,
-                    immediate: None,
-                    qpn,
-                    solicited: false,
-                });
+                self.end_receive(index, qpn, now, |wr_id| failed_receive(qpn, wr_id, status));
             }
             EventKind::Rewound { .. } => {
                 let is_same = self.queue_pair(index, qpn).is_none_or(QueuePair::reread);
