@@ -13,8 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    PROGRAM, eventually, files_in, has, is_root, namespaces_of_sockets, one_write, open_files, pair, post, queue_pair,
-    scratch, skip,
+    PROGRAM, eventually, files_in, has, is_root, namespaces_of_sockets, one_write, pair, post, queue_pair, scratch,
+    skip, unnamed_files,
 };
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
@@ -50,8 +50,7 @@ impl Endless {
         let mut this = Self { dir, child };
         eventually("frames are captured", || {
             assert!(this.child.try_wait().unwrap().is_none(), "it ended by itself");
-            // The files have no names yet.
-            open_files(this.pid()).any(|octets| octets > 1_000_000)
+            unnamed_files(this.pid()).any(|octets| octets > 1_000_000)
         });
         this
     }

@@ -202,11 +202,12 @@ impl Event {
     }
 }
 
-/// The sizes of the regular files that a process has open.
-pub fn open_files(pid: i32) -> impl Iterator<Item = u64> {
+/// The sizes of the files without a name that a process has open: its outputs, while it runs. A file with a name
+/// may be a library that the loader reads, before there is a program at all.
+pub fn unnamed_files(pid: i32) -> impl Iterator<Item = u64> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let files = descriptors.filter_map(|descriptor| fs::metadata(descriptor.path()).ok());
-    files.filter(fs::Metadata::is_file).map(|file| file.len())
+    files.filter(|file| file.is_file() && file.nlink() == 0).map(|file| file.len())
 }
 
 /// Every file of a directory with its content.
