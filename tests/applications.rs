@@ -2,18 +2,23 @@
 
 #![expect(clippy::disallowed_methods, reason = "an application takes its time, which is real")]
 
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rocemu::host::{
-    Completion, CompletionOpcode, CompletionQueue, Device, Error, Event, MemoryRegion, QueuePair, QueuePairConfig,
-    Status, WorkRequest,
+    Completion, CompletionOpcode, CompletionQueue, Device, Error, Event, MemoryRegion, Notify, QueuePair,
+    QueuePairConfig, Status, WorkRequest,
 };
 use rocemu::ring::RingError;
 use rocemu::{Run, Scenario};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 const PAIR: &str = "[[applications]]\nname = 'client'\nnode = 'a'\n[[applications]]\nname = 'server'\nnode = 'b'";
+
+/// The model's last packets are all solicited; as the InfiniBand specification has it, the sender decides.
+const STRICT: &str = "[nic]\nstrict_ib_flags = true";
 
 /// What most of these applications have.
 struct Desk {
@@ -462,4 +467,109 @@ fn who_stays_silent_at_the_door_makes_room_for_who_speaks() {
     server.join().unwrap().unwrap();
     nics.finish().unwrap().assert_all_well();
     drop(strangers);
+}
+
+#[test]
+fn a_wait_for_solicited_completions_sleeps_through_the_others() {
+    let (_, woken, run) = run(
+        STRICT,
+        |socket| {
+            let mut desk = Desk::new(socket, "client", QueuePairConfig::default())?;
+            desk.meet()?;
+            for wr_id in 0..3 {
+                desk.post(WorkRequest::send(wr_id))?;
+                desk.cq.wait()?;
+            }
+            let before = desk.device.now_ps();
+            desk.post(WorkRequest::send(3).solicited())?;
+            desk.cq.wait()?;
+            Ok(before)
+        },
+        |socket| {
+            let mut desk = Desk::new(socket, "server", QueuePairConfig::default())?;
+            for wr_id in 10..16 {
+                desk.qp.post_recv(wr_id, &[])?;
+            }
+            desk.meet()?;
+            let mut woken = Vec::new();
+            for notify in [Notify::Any, Notify::Solicited, Notify::Solicited] {
+                let waiting = desk.device.begin_wait(&[&desk.cq], notify, None)?;
+                // A loop of the application's own, over whatever files it has.
+                let mut files = [PollFd::new(waiting.as_fd(), PollFlags::POLLIN)];
+                poll(&mut files, PollTimeout::NONE).unwrap();
+                assert_eq!(files[0].revents(), Some(PollFlags::POLLIN));
+                waiting.finish()?;
+                let mut found = Vec::new();
+                while found.len() < 6
+                    && let Some(completion) = desk.cq.peek()?
+                {
+                    found.push((completion.wr_id, completion.solicited, completion.status));
+                }
+                woken.push(found);
+            }
+            Ok(woken)
+        },
+    );
+    let success = |wr_id, solicited| (wr_id, solicited, Status::Success);
+    // The first one ends the first wait, the second and third none, the fourth the second.
+    assert_eq!(woken[0], [success(10, false)]);
+    assert_eq!(woken[1], [success(11, false), success(12, false), success(13, true)]);
+    // The client leaves: what is flushed is not solicited, but wrong.
+    assert_eq!(woken[2], [14, 15].map(|wr_id| (wr_id, false, Status::WorkRequestFlushed)));
+    run.assert_all_well();
+}
+
+#[test]
+fn solicited_completions_that_wait_to_be_polled_end_a_wait_at_once() {
+    let (_, held, _) = run(
+        STRICT,
+        |socket| {
+            let mut desk = Desk::new(socket, "client", QueuePairConfig::default())?;
+            desk.meet()?;
+            desk.post(WorkRequest::send(0).solicited())?;
+            desk.post(WorkRequest::send(1))?;
+            desk.completions(2)?;
+            Ok(())
+        },
+        |socket| {
+            let mut desk = Desk::new(socket, "server", QueuePairConfig::default())?;
+            (0..2).try_for_each(|wr_id| desk.qp.post_recv(wr_id, &[]))?;
+            desk.meet()?;
+            let later = desk.device.now_ps() + 100_000_000;
+            desk.device.wait(&[], Some(later))?;
+            let mut held = Vec::new();
+            // Both are there; then the one that is not solicited; then none.
+            for _ in 0..3 {
+                let began = desk.device.now_ps();
+                desk.device.begin_wait(&[&desk.cq], Notify::Solicited, Some(began + 1_000))?.finish()?;
+                held.push(desk.device.now_ps() - began);
+                desk.cq.peek()?;
+            }
+            Ok(held)
+        },
+    );
+    assert_eq!(held, [0, 1_000, 1_000]);
+}
+
+#[test]
+fn whatever_is_asked_during_a_wait_waits_for_its_end() {
+    let (_, times, run) = run(
+        "",
+        |socket| stays(socket, "client"),
+        |socket| {
+            let mut desk = Desk::new(socket, "server", QueuePairConfig::default())?;
+            desk.meet()?;
+            let began = desk.device.now_ps();
+            let waiting = desk.device.begin_wait(&[], Notify::Any, Some(began + 5_000))?;
+            let _cq = desk.device.create_cq(1)?;
+            let asked = desk.device.now_ps() - began;
+            waiting.finish()?;
+            // One that is forgotten ends as well.
+            let _ = desk.device.begin_wait(&[], Notify::Any, Some(began + 9_000))?;
+            desk.device.wait(&[], Some(began + 12_000))?;
+            Ok([asked, desk.device.now_ps() - began])
+        },
+    );
+    assert_eq!(times, [5_000, 12_000]);
+    run.assert_all_well();
 }

@@ -119,8 +119,10 @@ fn request() -> impl Strategy<Value = Request> {
         1 => small().prop_map(|lkey| Request::DeregMr { lkey }),
         1 => small().prop_map(|cq| Request::DestroyCq { cq }),
         4 => Just(Request::Hear {}),
-        6 => (prop::collection::vec(small(), 0..3), prop_oneof![any::<u64>(), 0..90_000_000_u64])
-            .prop_map(|(cqs, until_ps)| Request::Wait { cqs, until_ps: Some(until_ps) }),
+        6 => (prop::collection::vec(small(), 0..3), any::<bool>(), prop_oneof![any::<u64>(), 0..90_000_000_u64])
+            .prop_map(|(cqs, solicited_only, until_ps)| {
+                Request::Wait { cqs, solicited_only, until_ps: Some(until_ps) }
+            }),
     ]
 }
 
@@ -211,7 +213,8 @@ fn play(path: &Path, name: &str, steps: &[Step]) {
             Step::Sleep(time) => {
                 let mut buffer = [0; MAX_SLOT];
                 while let Ok(Some(_)) = completions.poll(&mut buffer) {}
-                let woken = raw.ask(&Request::Wait { cqs: Vec::new(), until_ps: Some(now_ps + time) });
+                let woken =
+                    raw.ask(&Request::Wait { cqs: Vec::new(), solicited_only: false, until_ps: Some(now_ps + time) });
                 if let Some(Reply::Woken { now_ps: now, .. }) = woken {
                     now_ps = now;
                 }

@@ -51,6 +51,7 @@
 mod error;
 mod objects;
 mod session;
+mod waiting;
 mod work_request;
 
 use std::cell::RefCell;
@@ -61,6 +62,7 @@ pub use crate::ring::control::Event;
 pub use crate::ring::{CompletionOpcode, Cqe as Completion, Sge, Status};
 pub use error::Error;
 pub use objects::{BLUE_FLAME_MAX, CompletionQueue, MemoryRegion, Peer, QueuePair, QueuePairConfig};
+pub use waiting::{Notify, Waiting};
 pub use work_request::WorkRequest;
 
 use objects::Shared;
@@ -122,6 +124,17 @@ impl Device {
     pub fn wait(&self, cqs: &[&CompletionQueue], until_ps: Option<u64>) -> Result<(), Error> {
         let cqs = cqs.iter().map(|cq| cq.number()).collect();
         self.0.borrow_mut().wait(cqs, until_ps)
+    }
+
+    /// Begins a wait as of [`Device::wait`], for which the application may sleep in a loop of its own:
+    /// [`Waiting`] is a file that `poll` and `epoll` take.
+    pub fn begin_wait(
+        &self,
+        cqs: &[&CompletionQueue],
+        notify: Notify,
+        until_ps: Option<u64>,
+    ) -> Result<Waiting, Error> {
+        Waiting::begin(&self.0, cqs, notify, until_ps)
     }
 
     /// What the NIC has told of queue pairs and completion queues, the oldest first; no time passes.

@@ -47,12 +47,14 @@ impl AsRef<[AtomicU64]> for Memory {
 /// What all objects of one device share.
 #[derive(Debug)]
 pub(super) struct Session {
-    socket: Socket,
+    socket: Rc<Socket>,
     doorbells: Option<DoorbellWriter<Memory>>,
     pub node: String,
     pub now_ps: u64,
     /// What the NIC has told and nobody has asked for yet.
     pub events: VecDeque<Event>,
+    /// A wait has begun, and its end has not been heard.
+    is_waiting: bool,
 }
 
 impl Session {
@@ -60,7 +62,14 @@ impl Session {
         let failed = |source| Error::System { action: format!("opening {}", path.display()), source };
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None).map_err(failed)?;
         socket.connect(&SockAddr::unix(path).map_err(failed)?).map_err(failed)?;
-        let mut session = Self { socket, doorbells: None, node: String::new(), now_ps: 0, events: VecDeque::new() };
+        let mut session = Self {
+            socket: Rc::new(socket),
+            doorbells: None,
+            node: String::new(),
+            now_ps: 0,
+            events: VecDeque::new(),
+            is_waiting: false,
+        };
         let open = Request::Open { version: control::VERSION, application: application.to_owned() };
         match session.call(&open)? {
             (Reply::Opened { node, now_ps, .. }, Some(page)) => {
@@ -73,19 +82,28 @@ impl Session {
         }
     }
 
-    /// Asks, and waits for the answer.
+    /// Asks, and waits for the answer; before that, for the end of a wait that has begun.
     pub(super) fn call(&mut self, request: &Request) -> Result<(Reply, Option<Memory>), Error> {
+        self.abandon_wait()?;
+        self.say(request)?;
+        self.hear()
+    }
+
+    fn say(&self, request: &Request) -> Result<(), Error> {
         let octets = serde_json::to_vec(request).map_err(|error| Error::Protocol(error.to_string()))?;
         if octets.len() > MESSAGE_MAX {
             return Err(Error::Refused(format!("a request has at most {MESSAGE_MAX} octets")));
         }
         loop {
             match self.socket.send_with_flags(&octets, libc::MSG_NOSIGNAL) {
-                Ok(_) => break,
+                Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(gone_or(error)),
             }
         }
+    }
+
+    fn hear(&self) -> Result<(Reply, Option<Memory>), Error> {
         let (reply, memory) = receive(&self.socket)?;
         match reply {
             Reply::Refused { reason } => Err(Error::Refused(reason)),
@@ -95,7 +113,37 @@ impl Session {
 
     /// Lets emulated time pass.
     pub(super) fn wait(&mut self, cqs: Vec<u32>, until_ps: Option<u64>) -> Result<(), Error> {
-        match self.call(&Request::Wait { cqs, until_ps })? {
+        self.begin_wait(cqs, false, until_ps)?;
+        self.finish_wait()
+    }
+
+    /// Ends the turn. Returns what is readable when it is back.
+    pub(super) fn begin_wait(
+        &mut self,
+        cqs: Vec<u32>,
+        solicited_only: bool,
+        until_ps: Option<u64>,
+    ) -> Result<Rc<Socket>, Error> {
+        self.abandon_wait()?;
+        self.say(&Request::Wait { cqs, solicited_only, until_ps })?;
+        self.is_waiting = true;
+        Ok(Rc::clone(&self.socket))
+    }
+
+    /// Waits until the turn is back, for whatever reason.
+    fn abandon_wait(&mut self) -> Result<(), Error> {
+        match self.finish_wait() {
+            Ok(()) | Err(Error::Stalled) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until the turn is back, if it was given away.
+    pub(super) fn finish_wait(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.is_waiting) {
+            return Ok(());
+        }
+        match self.hear()? {
             (Reply::Woken { now_ps, events }, _) => {
                 self.now_ps = now_ps;
                 let has_stalled = events.contains(&Event::Stalled);

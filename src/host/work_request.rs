@@ -56,7 +56,7 @@ impl WorkRequest {
         self
     }
 
-    /// The peer is to be woken.
+    /// The peer is to be woken, even if it waits for [`Notify::Solicited`](super::Notify::Solicited) only.
     pub fn solicited(mut self) -> Self {
         self.0.solicited = true;
         self

@@ -16,12 +16,16 @@
 //!      │ ◄─────────────────────────── opened, and the doorbell page │
 //!      │ create_cq, reg_mr, create_qp, connect … ─────────────────► │  time stands still
 //!      │ ◄──────────────────────── an answer each, some with memory │
-//!      │ wait { cqs, until } ─────────────────────────────────────► │
+//!      │ wait { cqs, until … } ───────────────────────────────────► │
 //!      │                                                            │  emulated time passes
 //!      │ ◄───────────────────────────────────────── woken { now_ps }│
 //!      │ posts WQEs, rings doorbells: nothing is said               │  time stands still
 //!      │ wait ────────────────────────────────────────────────────► │  hears the doorbells, time passes
 //! ```
+//!
+//! A waiting application sleeps in `recv`, or in whatever loop of `poll` or `epoll` it has: its end of the socket is readable
+//! when its turn has come. An eventfd would say no more, and its two ends are one file, with one set of flags: an application
+//! could make it block, fill it, and hold up the NIC that raises it.
 //!
 //! Two applications have their turns one after the other, in the order of the scenario where they wake in the same instant.
 
@@ -76,9 +80,10 @@ pub enum Request {
     /// The doorbells rung so far are heard now.
     Hear {},
     /// Ends the turn until one of the completion queues holds a CQE (at once if one does already), or something is to be
-    /// told, or emulated time is `until_ps`.
+    /// told, or emulated time is `until_ps`. With `solicited_only`, until one holds a CQE with the solicited flag or an error.
     Wait {
         cqs: Vec<u32>,
+        solicited_only: bool,
         until_ps: Option<u64>,
     },
 }
@@ -150,7 +155,8 @@ pub enum Event {
         peer_qpn: u32,
         private_data: Vec<u8>,
     },
-    /// The queue pair is in error; what was posted has been, or will be, flushed.
+    /// The queue pair is in error; what was posted has been, or will be, flushed. The peer learns of it by a NAK, where
+    /// there is one for the cause, and otherwise when this end is destroyed or its retries are used up, as with verbs.
     QpFailed { qpn: u32, cause: String },
     /// A completion queue has overrun; its queue pairs are in error.
     CqOverrun { cq: u32 },
@@ -164,8 +170,8 @@ mod tests {
 
     #[test]
     fn a_request_is_a_flat_object_with_the_name_of_what_is_asked() {
-        let wait = Request::Wait { cqs: vec![0, 1], until_ps: None };
-        let text = r#"{"request":"wait","cqs":[0,1],"until_ps":null}"#;
+        let wait = Request::Wait { cqs: vec![0, 1], solicited_only: false, until_ps: None };
+        let text = r#"{"request":"wait","cqs":[0,1],"solicited_only":false,"until_ps":null}"#;
         assert_eq!(serde_json::to_string(&wait).unwrap(), text);
         assert_eq!(serde_json::from_str::<Request>(text).unwrap(), wait);
         assert_eq!(serde_json::from_str::<Request>(r#"{"request":"hear"}"#).unwrap(), Request::Hear {});

@@ -29,8 +29,8 @@ use queue_pair::QueuePair;
 use super::applications::MemoryTicket;
 use crate::base::{Instant, NodeId, Octets, Qpn, Span};
 use crate::nic::{self, Connection, WorkRequest};
-use crate::ring::Doorbells;
 use crate::ring::control::{Event, QueuePairRequest as Asked, Reply};
+use crate::ring::{Cqe, Doorbells};
 use crate::scenario::{ApplicationPlan, Plan};
 use crate::trace::{EventKind, FailureCause};
 
@@ -109,7 +109,10 @@ enum Stage {
     /// It has its turn.
     Turn,
     /// It waits for one of these completion queues.
-    Waiting(Vec<u32>),
+    Waiting {
+        cqs: Vec<u32>,
+        solicited_only: bool,
+    },
     Gone,
 }
 
@@ -201,7 +204,7 @@ impl<'a> Devices<'a> {
     pub(super) fn stall(&mut self, now: Instant) -> bool {
         let mut is_any = false;
         for index in 0..self.applications.len() {
-            if matches!(self.applications[index].stage, Stage::Waiting(_)) {
+            if self.applications[index].is_waiting() {
                 self.bring(index, Event::Stalled, now);
                 is_any = true;
             }
@@ -226,13 +229,27 @@ impl<'a> Devices<'a> {
     /// Tells an application something when it wakes, and wakes it.
     fn bring(&mut self, index: usize, event: Event, now: Instant) {
         self.applications[index].news.push(event);
-        if matches!(self.applications[index].stage, Stage::Waiting(_)) {
+        if self.applications[index].is_waiting() {
             self.set_due(index, Some(now));
         }
     }
 }
 
 impl Application {
+    fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Waiting { .. })
+    }
+
+    /// Whether it waits for this completion.
+    fn awaits(&self, cq: u32, cqe: &Cqe) -> bool {
+        match &self.stage {
+            Stage::Waiting { cqs, solicited_only } => {
+                cqs.contains(&cq) && (!solicited_only || completion_queue::wakes(cqe))
+            }
+            _ => false,
+        }
+    }
+
     fn wake(&mut self, now: Instant) -> Reply {
         // What is left over ends the next wait at once.
         let told = self.news.len().min(NEWS_MAX);

@@ -45,8 +45,8 @@ impl Devices<'_> {
             (_, false) => return Some(refused("the device is not open".into())),
         }
         self.hear(index, now);
-        if let Request::Wait { cqs, until_ps } = request {
-            return self.wait(index, cqs, until_ps, now);
+        if let Request::Wait { cqs, solicited_only, until_ps } = request {
+            return self.wait(index, cqs, solicited_only, until_ps, now);
         }
         let answer = match request {
             Request::Open { version, .. } => self.open(index, version, now, outside),
@@ -141,14 +141,14 @@ impl Devices<'_> {
         let send = Geometry::new(asked.send_slots, asked.send_slot_octets).map_err(said)?;
         let receive = Geometry::new(asked.receive_slots, asked.receive_slot_octets).map_err(said)?;
         let (send_octets, receive_octets) = (send.memory_octets(), receive.memory_octets());
+        let node = self.applications[index].plan.node;
+        let qpn = self.free_qpn(node)?;
         let (memory, ticket) = self.make_memory(index, send_octets + receive_octets, outside)?;
         let (send_part, receive_part) = (memory.part(0, send_octets), memory.part(send_octets, receive_octets));
         send.format(send_part.as_ref()).map_err(said)?;
         receive.format(receive_part.as_ref()).map_err(said)?;
         let send = Consumer::new(send_part, send).map_err(said)?;
         let receive = Consumer::new(receive_part, receive).map_err(said)?;
-        let node = self.applications[index].plan.node;
-        let qpn = self.free_qpn(node)?;
         let application = &mut self.applications[index];
         for cq in [asked.send_cq, asked.receive_cq] {
             application.completion_queues.get_mut(&cq).expect("it was looked up before").users += 1;
@@ -344,20 +344,27 @@ impl Devices<'_> {
         self.bring(own.application, event, now);
     }
 
-    fn wait(&mut self, index: usize, cqs: Vec<u32>, until_ps: Option<u64>, now: Instant) -> Option<Answer> {
+    fn wait(
+        &mut self,
+        index: usize,
+        cqs: Vec<u32>,
+        solicited_only: bool,
+        until_ps: Option<u64>,
+        now: Instant,
+    ) -> Option<Answer> {
         let application = &mut self.applications[index];
-        let mut holds_entries = false;
+        let mut is_served = false;
         for cq in &cqs {
             match application.completion_queues.get_mut(cq) {
-                Some(queue) => holds_entries |= queue.holds_entries(),
+                Some(queue) => is_served |= queue.holds(solicited_only),
                 None => return Some(refused(format!("there is no completion queue {cq}"))),
             }
         }
         let until = until_ps.map(Instant::from_ps);
-        if holds_entries || !application.news.is_empty() || until.is_some_and(|until| until <= now) {
+        if is_served || !application.news.is_empty() || until.is_some_and(|until| until <= now) {
             return Some(Answer { reply: application.wake(now), memory: None });
         }
-        application.stage = Stage::Waiting(cqs);
+        application.stage = Stage::Waiting { cqs, solicited_only };
         self.set_due(index, until);
         None
     }

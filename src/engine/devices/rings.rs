@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::queue_pair::{Link, QueuePair, failed_receive};
-use super::{Action, DOORBELL_LINES, Devices, GOODBYE, Stage};
+use super::{Action, DOORBELL_LINES, Devices, GOODBYE};
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn};
 use crate::nic::{self, MemoryKey, WorkRequest};
 use crate::ring::control::Event;
@@ -227,7 +227,7 @@ impl Devices<'_> {
         let application = &mut self.applications[index];
         let Some(queue) = application.completion_queues.get_mut(&cq).filter(|queue| !queue.has_overrun) else { return };
         if queue.push(&cqe).is_ok() {
-            if matches!(&application.stage, Stage::Waiting(cqs) if cqs.contains(&cq)) {
+            if application.awaits(cq, &cqe) {
                 self.set_due(index, Some(now));
             }
             return;
