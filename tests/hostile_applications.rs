@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::{IoSliceMut, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
@@ -15,25 +15,42 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRng, TestRunner};
 use rocemu::Scenario;
 use rocemu::memfd::SharedMemory;
-use rocemu::ring::control::{QueuePairRequest, Reply, Request, VERSION};
+use rocemu::ring::control::{MESSAGE_MAX, QueuePairRequest, Reply, Request, VERSION};
 use rocemu::ring::{
-    Consumer, DoorbellWriter, Geometry, MAX_SLOT, Operation, Payload, Producer, ReceiveEntry, ScatterList, Sge, Wqe,
+    Consumer, DoorbellWriter, Geometry, LINE, MAX_SLOT, Operation, Payload, Producer, ReceiveEntry, ScatterList, Sge,
+    Wqe,
 };
+use rocemu::trace::EventKind;
 use socket2::{Domain, SockAddr, Socket, Type};
 
+const SMALL: QueuePairRequest = QueuePairRequest {
+    send_cq: 0,
+    receive_cq: 0,
+    send_slots: 2,
+    send_slot_octets: 64,
+    receive_slots: 2,
+    receive_slot_octets: 64,
+    min_rnr_timer: 1,
+    rnr_retry: 1,
+    retry: 1,
+};
+/// As long as the names of nodes can be.
+const NODE_NAME_MAX: usize = 15;
 const PAIR: &str = "[[applications]]\nname = 'client'\nnode = 'a'\n[[applications]]\nname = 'server'\nnode = 'b'";
 
 /// The protocol without the library, and without its manners.
 struct Raw {
     socket: Socket,
-    memories: Vec<Rc<SharedMemory>>,
+    memories: Vec<Arc<SharedMemory>>,
+    /// Octets of the longest reply.
+    longest: usize,
 }
 
 impl Raw {
     fn connect(path: &Path) -> Self {
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None).unwrap();
         socket.connect(&SockAddr::unix(path).unwrap()).unwrap();
-        Self { socket, memories: Vec::new() }
+        Self { socket, memories: Vec::new(), longest: 0 }
     }
 
     fn say(&self, octets: &[u8]) -> bool {
@@ -51,11 +68,12 @@ impl Raw {
                 for file in files {
                     // SAFETY: the kernel has just put it into this process, and nobody else knows it.
                     let file = unsafe { OwnedFd::from_raw_fd(file) };
-                    self.memories.push(Rc::new(SharedMemory::map(&file).unwrap()));
+                    self.memories.push(Arc::new(SharedMemory::map(&file).unwrap()));
                 }
             }
         }
         let length = received.bytes;
+        self.longest = self.longest.max(length);
         (length > 0).then(|| serde_json::from_slice(&octets[..length]).unwrap())
     }
 
@@ -198,7 +216,7 @@ fn play(path: &Path, name: &str, steps: &[Step]) {
     raw.ask(&Request::RegMr { octets: 4_096, remote_write: true });
     // In the order in which they came: doorbells, completions, queue pair, region.
     let shape = Geometry::new(4, 64).unwrap();
-    let [page, completions, queues] = [0, 1, 2].map(|number: usize| Rc::clone(&raw.memories[number]));
+    let [page, completions, queues] = [0, 1, 2].map(|number: usize| Arc::clone(&raw.memories[number]));
     let (send, receive) = (*queues).as_ref().split_at(shape.memory_octets() / 8);
     let (mut send, mut receive) = (Producer::new(send, shape).unwrap(), Producer::new(receive, shape).unwrap());
     let (page, completions) = ((*page).as_ref(), (*completions).as_ref());
@@ -299,4 +317,79 @@ fn no_application_harms_its_nic() {
     for event in often {
         assert!(seen.get(event).is_some_and(|count| *count > 20), "{event}: {seen:?}");
     }
+}
+
+#[test]
+fn regression_news_of_all_queue_pairs_at_once_comes_in_replies_that_fit() {
+    const MANY: u32 = 60;
+    let ends = ["a".repeat(NODE_NAME_MAX), "b".repeat(NODE_NAME_MAX)];
+    let [a, b] = &ends;
+    let text = format!(
+        "[nodes.{a}]\n[nodes.{b}]\n[[links]]\nends = ['{a}', '{b}']\n\
+         [[applications]]\nname = 'client'\nnode = '{a}'\n[[applications]]\nname = 'server'\nnode = '{b}'"
+    );
+    let nics = Scenario::from_toml(text).serve_in_memory().unwrap();
+    let play = |name: &'static str| {
+        let socket = nics.socket(name).to_owned();
+        thread::spawn(move || {
+            let mut raw = Raw::connect(&socket);
+            raw.open(name);
+            raw.ask(&Request::CreateCq { entries: 1 });
+            for n in 0..MANY {
+                let Some(Reply::QpCreated { qpn, .. }) = raw.ask(&Request::CreateQp(SMALL)) else { panic!("{n}") };
+                let connect = Request::Connect { qpn, service: format!("{n}"), private_data: vec![255; 92] };
+                assert_eq!(raw.ask(&connect), Some(Reply::Done));
+            }
+            let mut told = 0;
+            while told < MANY as usize {
+                match raw.ask(&Request::Wait { cqs: Vec::new(), solicited_only: false, until_ps: None }) {
+                    Some(Reply::Woken { events, .. }) => told += events.len(),
+                    reply => panic!("{reply:?}"),
+                }
+            }
+            raw.longest
+        })
+    };
+    let longest = [play("client"), play("server")].map(|thread| thread.join().unwrap());
+    // Nearly as much as fits, and no more.
+    assert!(longest.iter().all(|octets| (MESSAGE_MAX / 2..=MESSAGE_MAX).contains(octets)), "{longest:?}");
+    nics.finish().unwrap().assert_all_well();
+}
+
+#[test]
+fn regression_doorbells_that_never_stop_do_not_hold_up_their_nic() {
+    let nics = Scenario::pair().with("[[applications]]\nname = 'client'\nnode = 'a'").serve_in_memory().unwrap();
+    let mut raw = Raw::connect(nics.socket("client"));
+    raw.open("client");
+    raw.ask(&Request::CreateCq { entries: 1 });
+    let Some(Reply::QpCreated { qpn, .. }) = raw.ask(&Request::CreateQp(SMALL)) else { panic!() };
+    let page = Arc::clone(&raw.memories[0]);
+    let page = (*page).as_ref();
+    let shape = Geometry::read(page).unwrap();
+    let mut doorbells = DoorbellWriter::new(page, shape).unwrap();
+    while doorbells.ring(qpn, 0).is_ok() {}
+    raw.ask(&Request::Hear {});
+    // The last line is free in a page that is full.
+    doorbells.ring(qpn, 0).unwrap();
+    let lines = u64::from(shape.capacity()) + 1;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // All lines are true, and its producer index is always as far ahead as it can be.
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let heard = page[2 * LINE / 8].load(Ordering::Relaxed);
+                page[LINE / 8].store(heard.wrapping_sub(1) % lines, Ordering::Relaxed);
+            }
+        });
+        for _ in 0..20 {
+            assert_eq!(raw.ask(&Request::Hear {}), Some(Reply::Done));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    drop(raw);
+    let run = nics.finish().unwrap();
+    run.assert_all_well();
+    // No more than a page of them with each request.
+    let heard = run.events().iter().filter(|event| matches!(event.kind, EventKind::DoorbellRung { .. })).count() as u64;
+    assert!((lines..=25 * lines).contains(&heard), "{heard}");
 }
