@@ -1,6 +1,5 @@
 //! The library for test authors: a scenario is built, run and asserted on in a few lines.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,9 +8,9 @@ use crate::base::{MessageId, NodeId, Span};
 use crate::engine::{Applications, Engine, MemoryWires, Outcome, Progress, RunError, Shortcoming, Wires};
 use crate::io::VethWires;
 use crate::netns;
-use crate::record::Ladder;
+use crate::record::{Ladder, MessageRow, MessageRows};
 use crate::scenario::{self, Diagnostics, Plan};
-use crate::trace::{Event, EventKind, Names, NodeCounters, Sink};
+use crate::trace::{Event, Names, NodeCounters, Sink};
 
 /// A scenario that can be run.
 ///
@@ -63,14 +62,7 @@ pub struct Run {
     names: Names,
     outcome: Outcome,
     events: Vec<Event>,
-    completions: BTreeMap<MessageId, Completion>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Completion {
-    posted: Option<crate::base::Instant>,
-    completed: Option<crate::base::Instant>,
-    delivered: Option<crate::base::Instant>,
+    messages: MessageRows,
 }
 
 impl Scenario {
@@ -167,7 +159,7 @@ impl Run {
     }
 
     fn of(plan: Plan, outcome: Outcome, log: Log) -> Self {
-        Self { names: plan.names(), plan, outcome, events: log.events, completions: log.completions }
+        Self { names: plan.names(), plan, outcome, events: log.events, messages: log.messages }
     }
 
     /// Everything in which the run fell short of its scenario, for people; empty if all is well.
@@ -195,16 +187,20 @@ impl Run {
         self.outcome.counters.node(self.node(node))
     }
 
+    /// What became of a message, by its number in file order; `None` if it was not posted.
+    pub fn message(&self, message: u32) -> Option<&MessageRow> {
+        self.messages.get(MessageId(message))
+    }
+
     /// From post to completion of a message, by its number in file order; `None` if it did not complete.
     pub fn completion_time(&self, message: u32) -> Option<Span> {
-        let completion = self.completions.get(&MessageId(message))?;
-        Some(completion.completed?.since(completion.posted?))
+        self.message(message)?.completion_time()
     }
 
     /// From post to delivery of a message; `None` if it was not delivered.
     pub fn delivery_time(&self, message: u32) -> Option<Span> {
-        let completion = self.completions.get(&MessageId(message))?;
-        Some(completion.delivered?.since(completion.posted?))
+        let row = self.message(message)?;
+        Some(row.delivered?.since(row.posted))
     }
 
     /// Everything that happened, in its order.
@@ -241,18 +237,12 @@ impl Run {
 #[derive(Default)]
 struct Log {
     events: Vec<Event>,
-    completions: BTreeMap<MessageId, Completion>,
+    messages: MessageRows,
 }
 
 impl Sink for Log {
     fn record(&mut self, event: &Event) -> io::Result<()> {
-        let at = Some(event.at);
-        match event.kind {
-            EventKind::MessagePosted { message, .. } => self.completions.entry(message).or_default().posted = at,
-            EventKind::MessageCompleted { message, .. } => self.completions.entry(message).or_default().completed = at,
-            EventKind::MessageDelivered { message, .. } => self.completions.entry(message).or_default().delivered = at,
-            _ => {}
-        }
+        self.messages.hear(event);
         self.events.push(event.clone());
         Ok(())
     }

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use super::doorbells::doorbells;
 use super::explain::explain;
-use super::messages::{MessageRow, MessageStats};
 use super::slowdown::congestion;
 use super::summary::{Outcome, SummaryInput};
 use super::traffic::traffic;
-use super::words;
+use super::{MessageRow, MessageStats, words};
 use crate::base::{Octets, Span};
 use crate::trace::NodeCounters;
 

@@ -1,62 +1,10 @@
 //! `messages.csv`: a row per message, and the figures about messages that the summary shows.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde::Serialize;
-
-use super::words;
-use crate::base::{Instant, MessageId, NodeId, Octets, Qpn, Span};
-use crate::trace::{Event, EventKind, Names, Sink, WorkStatus};
-use crate::wire::Verb;
-
-/// How far a message got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MessageStatus {
-    /// The sending host was told that it is done.
-    Completed,
-    /// The receiving host has all of it, but the sending host was not told.
-    Delivered,
-    /// The sending host was told that it was not carried out.
-    Failed,
-    /// None of these.
-    Unfinished,
-}
-
-impl MessageStatus {
-    /// As it stands in tables.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Unfinished => "unfinished",
-        }
-    }
-}
-
-/// What became of one message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageRow {
-    pub message: MessageId,
-    pub node: NodeId,
-    pub peer: NodeId,
-    /// The sender's queue pair.
-    pub qpn: Qpn,
-    pub verb: Verb,
-    pub bytes: Octets,
-    pub posted: Instant,
-    pub completed: Option<Instant>,
-    pub delivered: Option<Instant>,
-    /// Why the sending host was told that it was not carried out.
-    pub failed: Option<WorkStatus>,
-    /// Packets it consists of; `None` until its queue pair works on it.
-    pub packets: Option<u32>,
-    /// Times that one of its PSNs was given to a packet again.
-    pub retransmissions: u64,
-}
+use super::{MessageRow, MessageRows, words};
+use crate::base::{Instant, MessageId, Octets, Span};
+use crate::trace::{Event, EventKind, Names, Sink};
 
 /// The figures of all messages so far.
 ///
@@ -64,9 +12,7 @@ pub struct MessageRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageStats {
     /// Posted, and not yet final or waiting for one before it.
-    open: BTreeMap<MessageId, MessageRow>,
-    /// Which message a queue pair works on.
-    working: BTreeMap<(NodeId, Qpn), MessageId>,
+    open: MessageRows,
     /// The message whose row comes next.
     next: u32,
     kept: Vec<MessageRow>,
@@ -105,48 +51,6 @@ pub struct MessageTable<W: Write> {
     stats: MessageStats,
 }
 
-impl MessageRow {
-    pub const fn status(&self) -> MessageStatus {
-        match (self.completed, self.failed, self.delivered) {
-            (Some(_), ..) => MessageStatus::Completed,
-            (None, Some(_), _) => MessageStatus::Failed,
-            (None, None, Some(_)) => MessageStatus::Delivered,
-            (None, None, None) => MessageStatus::Unfinished,
-        }
-    }
-
-    /// The status in a word, and of a failed message why.
-    pub fn status_text(&self) -> Cow<'static, str> {
-        match (self.status(), self.failed) {
-            (MessageStatus::Failed, Some(why)) => format!("failed: {}", why.text()).into(),
-            (status, _) => status.text().into(),
-        }
-    }
-
-    /// From the post to the completion.
-    pub fn completion_time(&self) -> Option<Span> {
-        self.completed.map(|completed| completed.since(self.posted))
-    }
-
-    /// Its octets over its completion time.
-    ///
-    /// * Units: bit/s, rounded half up.
-    pub fn goodput_bps(&self) -> Option<u64> {
-        words::goodput_bps(self.bytes, self.completion_time()?)
-    }
-
-    /// Its octets over the time from its post to its delivery.
-    ///
-    /// * Units: bit/s, rounded half up.
-    pub fn delivery_bps(&self) -> Option<u64> {
-        words::goodput_bps(self.bytes, self.delivered?.since(self.posted))
-    }
-
-    const fn is_final(&self) -> bool {
-        self.failed.is_some() || (self.completed.is_some() && self.delivered.is_some())
-    }
-}
-
 impl MessageStats {
     /// Rows that are kept for [`MessageStats::rows`].
     pub const KEPT: usize = 1_000;
@@ -158,12 +62,12 @@ impl MessageStats {
     /// The first [`MessageStats::KEPT`] messages, in the order of their numbers.
     pub fn rows(&self) -> impl Iterator<Item = &MessageRow> {
         // Open ones have higher numbers than those written.
-        self.kept.iter().chain(self.open.values()).take(Self::KEPT)
+        self.kept.iter().chain(self.open.iter()).take(Self::KEPT)
     }
 
     /// Messages without completion that have not failed either, in the order of their numbers.
     pub fn not_completed(&self) -> impl Iterator<Item = &MessageRow> {
-        self.open.values().filter(|row| row.completed.is_none() && row.failed.is_none())
+        self.open.iter().filter(|row| row.completed.is_none() && row.failed.is_none())
     }
 
     /// The least, the median and the greatest completion time. Of an even number the median is the lower middle one, so
@@ -184,58 +88,22 @@ impl MessageStats {
     }
 
     fn hear(&mut self, event: &Event) {
+        self.open.hear(event);
+        let totals = &mut self.totals;
         match event.kind {
-            EventKind::MessagePosted { message, peer, qpn, verb, bytes } => {
-                self.totals.posted += 1;
-                self.totals.bytes += bytes;
-                self.totals.first_posted.get_or_insert(event.at);
-                let row = MessageRow {
-                    message,
-                    node: event.node,
-                    peer,
-                    qpn,
-                    verb,
-                    bytes,
-                    posted: event.at,
-                    completed: None,
-                    delivered: None,
-                    failed: None,
-                    packets: None,
-                    retransmissions: 0,
-                };
-                self.open.insert(message, row);
+            EventKind::MessagePosted { bytes, .. } => {
+                totals.posted += 1;
+                totals.bytes += bytes;
+                totals.first_posted.get_or_insert(event.at);
             }
-            EventKind::MessageStarted { message, qpn, packets, .. } => {
-                self.working.insert((event.node, qpn), message);
-                if let Some(row) = self.open.get_mut(&message) {
-                    row.packets = Some(packets);
-                }
-            }
-            EventKind::PacketNumbered { qpn, transmission, .. } if transmission > 1 => {
-                self.totals.retransmissions += 1;
-                // A queue pair has packets of one message only on its way, so the number belongs to that one.
-                if let Some(row) = self.working.get(&(event.node, qpn)).and_then(|m| self.open.get_mut(m)) {
-                    row.retransmissions += 1;
-                }
-            }
-            EventKind::MessageDelivered { message, .. } => {
-                self.totals.delivered += 1;
-                if let Some(row) = self.open.get_mut(&message) {
-                    row.delivered = Some(event.at);
-                }
-            }
+            EventKind::PacketNumbered { transmission, .. } if transmission > 1 => totals.retransmissions += 1,
+            EventKind::MessageDelivered { .. } => totals.delivered += 1,
             EventKind::MessageCompleted { message, .. } => {
-                self.totals.completed += 1;
-                self.totals.last_completed = Some(event.at);
-                if let Some(row) = self.open.get_mut(&message) {
-                    row.completed = Some(event.at);
-                    self.totals.completed_bytes += row.bytes;
-                    self.completion_times.push(event.at.since(row.posted));
-                }
-            }
-            EventKind::MessageFailed { message, status, .. } => {
-                if let Some(row) = self.open.get_mut(&message) {
-                    row.failed = Some(status);
+                totals.completed += 1;
+                totals.last_completed = Some(event.at);
+                if let Some(row) = self.open.get(message) {
+                    totals.completed_bytes += row.bytes;
+                    self.completion_times.extend(row.completion_time());
                 }
             }
             _ => {}
@@ -244,11 +112,7 @@ impl MessageStats {
 
     /// The next row, once it cannot change any more.
     fn close_next(&mut self) -> Option<MessageRow> {
-        let first = self.open.first_entry()?;
-        if first.key().0 != self.next || !first.get().is_final() {
-            return None;
-        }
-        let row = first.remove();
+        let row = self.open.take_final(MessageId(self.next))?;
         self.next += 1;
         if self.kept.len() < Self::KEPT {
             self.kept.push(row.clone());
@@ -286,7 +150,7 @@ impl<W: Write> MessageTable<W> {
 
     /// Writes the rows of the messages that did not finish.
     pub fn finish(mut self) -> io::Result<W> {
-        for row in std::mem::take(&mut self.stats.open).into_values() {
+        for row in std::mem::take(&mut self.stats.open) {
             self.write(&row)?;
         }
         words::finish_csv(self.writer)
@@ -370,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_failed_message_says_why_and_holds_up_nobody() {
-        use WorkStatus::{RemoteAccessError, WorkRequestFlushed};
+        use crate::trace::WorkStatus::{RemoteAccessError, WorkRequestFlushed};
         let failed = |ps, message, status| {
             story::at(ps, A, EventKind::MessageFailed { message: MessageId(message), qpn: story::qpn(2), status })
         };

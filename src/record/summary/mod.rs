@@ -8,10 +8,9 @@ use serde::{Serialize, Serializer};
 
 use super::attribution::QueuePairTime;
 use super::congestion::{Congestion, Together};
-use super::into_inner;
-use super::messages::{MessageRow, MessageStats, MessageStatus};
 use super::peaks::Peaks;
 use super::pressure::Pressure;
+use super::{MessageRow, MessageStats, MessageStatus, into_inner};
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn, Rate, Span};
 use crate::trace::{Counters, Ledger, Limits, Names, WorkStatus};
 use crate::wire::Verb;

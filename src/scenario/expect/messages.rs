@@ -1,11 +1,9 @@
 //! What is remembered of messages.
 
-use std::collections::BTreeMap;
-
 use super::watch::Finding;
 use super::{Measure, Messages, rate, when};
-use crate::base::{Instant, MessageId, NodeId, Qpn};
-use crate::record::{MessageRow, MessageStatus};
+use crate::base::Instant;
+use crate::record::{MessageRow, MessageRows, MessageStatus};
 use crate::scenario::Plan;
 use crate::trace::{Event, EventKind};
 
@@ -15,67 +13,26 @@ pub(super) struct MessageWatch<'p> {
     measures: &'p [Measure],
     /// Messages that the plan posts.
     count: u64,
-    rows: BTreeMap<MessageId, MessageRow>,
-    /// Which message a queue pair works on.
-    working: BTreeMap<(NodeId, Qpn), MessageId>,
+    rows: MessageRows,
 }
 
 impl<'p> MessageWatch<'p> {
     pub(super) fn new(which: &'p Messages, measures: &'p [Measure], plan: &Plan) -> Self {
-        Self { which, measures, count: plan.message_count(), rows: BTreeMap::new(), working: BTreeMap::new() }
+        Self { which, measures, count: plan.message_count(), rows: MessageRows::default() }
     }
 
     pub(super) fn hear(&mut self, event: &Event) {
+        // Of a message that was never posted, nothing else is remembered either.
         match event.kind {
-            EventKind::MessagePosted { message, peer, qpn, verb, bytes } if self.which.contain(message) => {
-                let row = MessageRow {
-                    message,
-                    node: event.node,
-                    peer,
-                    qpn,
-                    verb,
-                    bytes,
-                    posted: event.at,
-                    completed: None,
-                    delivered: None,
-                    failed: None,
-                    packets: None,
-                    retransmissions: 0,
-                };
-                self.rows.insert(message, row);
-            }
-            EventKind::MessageStarted { message, qpn, .. } => {
-                self.working.insert((event.node, qpn), message);
-            }
-            EventKind::PacketNumbered { qpn, transmission, .. } if transmission > 1 => {
-                let message = self.working.get(&(event.node, qpn));
-                if let Some(row) = message.and_then(|message| self.rows.get_mut(message)) {
-                    row.retransmissions += 1;
-                }
-            }
-            EventKind::MessageDelivered { message, .. } => {
-                if let Some(row) = self.rows.get_mut(&message) {
-                    row.delivered = Some(event.at);
-                }
-            }
-            EventKind::MessageCompleted { message, .. } => {
-                if let Some(row) = self.rows.get_mut(&message) {
-                    row.completed = Some(event.at);
-                }
-            }
-            EventKind::MessageFailed { message, status, .. } => {
-                if let Some(row) = self.rows.get_mut(&message) {
-                    row.failed = Some(status);
-                }
-            }
-            _ => {}
+            EventKind::MessagePosted { message, .. } if !self.which.contain(message) => {}
+            _ => self.rows.hear(event),
         }
     }
 
     pub(super) fn finish(self) -> Finding {
         let expected: Vec<_> = self.measures.iter().map(|measure| measure.expected()).collect();
         let expected = format!("{} {}", self.which, expected.join(", "));
-        let failing = self.rows.values().find_map(|row| {
+        let failing = self.rows.iter().find_map(|row| {
             let measure = self.measures.iter().find(|measure| !measure.holds(row))?;
             Some((row, measure))
         });
