@@ -232,29 +232,142 @@ fn two_runs_do_not_share_a_socket() {
     assert_success(&nics.end());
 }
 
+/// NICs and the processes of their applications, by one command in `dir`.
+fn run_with(dir: &Path, client: &str, server: &str, options: &[&str]) -> Output {
+    fs::write(dir.join("ping-pong.toml"), SCENARIO).unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["run", "ping-pong.toml", "--out", "out", "--wires", "memory"]).args(options).current_dir(dir);
+    command.args(["--exec", &format!("client={client}"), "--exec", &format!("server={server}")]).output().unwrap()
+}
+
+/// A process that has ended may stay a zombie where nobody reaps orphans.
+fn is_alive(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|fields| !fields.is_empty() && !fields.starts_with('Z'))
+}
+
+/// What a command has written to a file, once it has.
+fn pid_in(file: &Path) -> String {
+    let mut text = String::new();
+    eventually("a process has said its number", || {
+        text = fs::read_to_string(file).unwrap_or_default();
+        text.ends_with('\n')
+    });
+    text.trim().to_owned()
+}
+
 #[test]
 fn one_command_starts_the_processes_too() {
     let dir = scratch();
-    fs::write(dir.path().join("ping-pong.toml"), SCENARIO).unwrap();
-    let run = |commands: [&str; 2]| {
-        let mut command = Command::new(PROGRAM);
-        command.args(["run", "ping-pong.toml", "--wires", "memory"]).current_dir(dir.path());
-        for (name, program) in ["client", "server"].into_iter().zip(commands) {
-            command.arg("--exec").arg(format!("{name}={program}"));
-        }
-        command.output().unwrap()
-    };
     let program = ping_pong().display().to_string();
-    let output = run([&program, &program]);
+    let output = run_with(dir.path(), &program, &program, &[]);
     assert_success(&output);
     assert!(text(&output.stdout).contains("round 9: back after 806426 ps"), "{}", text(&output.stdout));
     // Only one process can be an application.
-    let mut twice = Command::new(PROGRAM);
-    twice.args(["run", "ping-pong.toml", "--exec", "client=true", "--exec", "client=false"]).current_dir(dir.path());
-    let output = twice.output().unwrap();
+    let output = run_with(dir.path(), "true", "true", &["--exec", "client=false"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     // One that ends badly fails the run; here its peer gives up as well.
-    let output = run([&format!("timeout 0.01 sleep 5; {program} | head -n 1; exit 7"), &program]);
+    let output = run_with(dir.path(), &format!("timeout 0.01 sleep 5; {program} | head -n 1; exit 7"), &program, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("application client ended with exit status: 7"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_process_that_ends_before_it_opens_its_device_is_not_waited_for() {
+    let program = ping_pong().display().to_string();
+    for (client, server, said) in [
+        ("./nonsuch", &*program, "`client` ended with exit status: 127 before it opened out/a.sock"),
+        ("true", &program, "`client` ended with exit status: 0 before"),
+        // What holds signals back in the run is nothing to the processes.
+        ("kill -TERM $$; sleep 1000", &program, "`client` ended with signal: 15 (SIGTERM) before"),
+        // What it has left in the background could still come.
+        ("sleep 0.2 & exit 9", &program, "`client` ended with exit status: 9 before"),
+        // It is not the one whose turn it is.
+        ("sleep 1000", "exit 4", "`server` ended with exit status: 4 before it opened out/b.sock"),
+    ] {
+        let dir = scratch();
+        let output = run_with(dir.path(), client, server, &["--patience", "1000"]);
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+        assert_eq!(files_in(&dir.path().join("out")).len(), 0, "sockets and outputs are gone");
+    }
+}
+
+#[test]
+fn what_a_shell_leaves_in_the_background_can_be_the_application() {
+    let dir = scratch();
+    let program = ping_pong().display().to_string();
+    assert_success(&run_with(dir.path(), &format!("(sleep 0.3; exec {program}) &"), &program, &[]));
+}
+
+#[test]
+fn processes_do_not_outlive_the_run_and_neither_does_what_they_have_started() {
+    let program = ping_pong().display().to_string();
+    let background = "sleep 1000 & echo $! > pid";
+    for (client, failure) in [
+        // The leader ends by itself, at the end of the game or before it.
+        (format!("{background}; {program}"), ""),
+        (format!("{program} & {background}"), ""),
+        (
+            format!("{background}; {program}; wait"),
+            "application client did not end when its device did, and was killed",
+        ),
+    ] {
+        let dir = scratch();
+        let output = run_with(dir.path(), &client, &program, &[]);
+        assert_eq!(output.status.success(), failure.is_empty(), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains(failure), "{}", text(&output.stdout));
+        let pid = pid_in(&dir.path().join("pid"));
+        eventually("what was started in the background has ended", || !is_alive(&pid));
+    }
+    // Nobody is killed who ends soon.
+    let dir = scratch();
+    assert_success(&run_with(dir.path(), &format!("{program}; (sleep 0.3; touch done) &"), &program, &[]));
+    assert!(dir.path().join("done").exists());
+}
+
+#[test]
+fn the_process_of_an_application_ends_with_nics_that_are_killed() {
+    let nics = Nics::start(&["--wires", "memory", "--exec", "client=echo $$ > pid; exec sleep 1000"]);
+    let pid = pid_in(&nics.dir.path().join("pid"));
+    assert!(is_alive(&pid));
+    nics.kill(Signal::SIGKILL);
+    eventually("it has ended", || !is_alive(&pid));
+}
+
+#[test]
+fn the_end_of_emulated_time_ends_a_run_whose_applications_would_go_on() {
+    let dir = scratch();
+    let program = ping_pong().display().to_string();
+    // Whoever looks sees the end of its device; whoever does not is killed.
+    let output = run_with(dir.path(), &program, &format!("{program}; echo $$ > pid; sleep 1000"), &["--until", "5us"]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("round 5: back") && !said.contains("round 6: back"), "{said}");
+    for reason in [
+        "FAILED: still attached at 5 us: client, server",
+        "FAILED: 1 message unfinished at 5 us: 12",
+        "FAILED: application client ended with exit status: 1",
+        "FAILED: application server did not end when its device did, and was killed",
+    ] {
+        assert!(said.contains(reason), "{reason} is not in\n{said}");
+    }
+    assert!(text(&output.stderr).contains("the device is gone"), "{}", text(&output.stderr));
+    let left = files_in(&dir.path().join("out"));
+    assert!(left.keys().all(|name| !name.ends_with(".sock")) && left.contains_key("summary.json"), "{:?}", left.keys());
+    assert!(!is_alive(&pid_in(&dir.path().join("pid"))));
+}
+
+#[test]
+fn a_path_that_is_too_long_for_a_socket_is_refused_before_anything_is_made() {
+    let dir = scratch();
+    let program = ping_pong().display().to_string();
+    // With `/a.sock`, 107 octets: the last that the system takes.
+    assert_success(&run_with(dir.path(), &program, &program, &["--sockets", &"x".repeat(100)]));
+    let dir = scratch();
+    let output = run_with(dir.path(), &program, &program, &["--sockets", &"x".repeat(101)]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("x/a.sock has 108 octets") && said.contains("--sockets DIR"), "{said}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the scenario is there");
 }

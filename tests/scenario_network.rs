@@ -273,11 +273,6 @@ fn switches_links_and_topologies_that_cannot_be_are_refused() {
             "keep one",
         ),
         (
-            "[topology]\nleaf_spine = «{ leaves = 9000, spines = 9, nics_per_leaf = 9 }»\n[nodes.a]",
-            "90009 nodes",
-            "65534 nodes",
-        ),
-        (
             "[topology]\nstar = { nics = 2 }\n[[links]]\nends = [«\"n1\"», \"s1\"]",
             "`n1` already has a link",
             "[switches.s1]",
@@ -297,7 +292,11 @@ fn switches_links_and_topologies_that_cannot_be_are_refused() {
             "`s1` is a switch",
             "NICs",
         ),
-        ("[topology]\n«star» = { nics = 2100 }", "more ways to each other than can be found", "2,000 NICs"),
+        (
+            "[topology]\n«star» = { nics = 2000 }\n[nodes.x]\n[[links]]\nends = [\"x\", \"s1\"]",
+            "2001 NICs behind one switch have more ways to each other than can be found",
+            "2000 NICs",
+        ),
     ] {
         let all = refused(&unmark(marked).0);
         let errors: Vec<_> = all.iter().filter(|one| one.severity == Severity::Error).collect();
@@ -307,6 +306,35 @@ fn switches_links_and_topologies_that_cannot_be_are_refused() {
             marked.contains("«star» = 4") || marked.contains("«[topology]»") || one.span == unmark(marked).1,
             "{marked}\n{all}"
         );
+    }
+}
+
+#[test]
+fn a_topology_that_is_too_large_is_refused_once_and_the_numbers_that_are_named_fit() {
+    // Nobody is told that n1, which would have been made, is unknown.
+    const USES: &str = "\n[nodes.n1]\n[[posts]]\nfrom = \"n1\"\nto = \"n*\"\nsize = \"1B\"\n\
+        [[applications]]\nname = \"one\"\nnode = \"n2\"\n[[links]]\nends = [\"s1\", \"leaf1\"]\n";
+    for (marked, message, help) in [
+        ("star = { nics = «20000» }", "`nics` cannot be 20000", "from 1 to 2000"),
+        ("star = { nics = «2001» }", "`nics` cannot be 2001", "from 1 to 2000"),
+        ("leaf_spine = { leaves = «1415», spines = 1, nics_per_leaf = 1 }", "cannot be 1415", "from 1 to 1414"),
+        ("leaf_spine = { leaves = 1, spines = «10001», nics_per_leaf = 1 }", "cannot be 10001", "from 1 to 10000"),
+        ("leaf_spine = { leaves = 1, spines = 1, nics_per_leaf = «2000» }", "cannot be 2000", "from 1 to 1999"),
+        (
+            "leaf_spine = «{ leaves = 100, spines = 2, nics_per_leaf = 40 }»",
+            "4000 NICs, 102 switches and 4200 links",
+            "nics_per_leaf can be 19 at most",
+        ),
+        (
+            "leaf_spine = «{ leaves = 1000, spines = 1000, nics_per_leaf = 1 }»",
+            "1000 NICs, 2000 switches and 1001000 links",
+            "have fewer",
+        ),
+    ] {
+        assert_refused(&format!("[topology]\n{marked}{USES}"), message, help);
+    }
+    for largest in ["star = { nics = 2000 }", "leaf_spine = { leaves = 1, spines = 10000, nics_per_leaf = 1 }"] {
+        parsed(&format!("[topology]\n{largest}\n"));
     }
 }
 

@@ -9,6 +9,7 @@ mod doctor;
 mod explain;
 mod failure;
 mod outputs;
+mod processes;
 mod progress;
 mod run;
 mod show;

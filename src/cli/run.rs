@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::applications::{self, Processes};
+use super::applications;
 use super::outputs::{self, Output, Outputs};
 use super::progress::{Display, Shared};
 use super::signals::Signals;
@@ -104,11 +104,12 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
     let names = plan.names();
     check_capture_ports(arguments, &names)?;
+    let dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from("out").join(&plan.name));
+    applications::check(&arguments.applications, &plan, &dir)?;
 
     // Before anything is made that would be left behind, and before this process has a second thread.
     let signals = Signals::hold();
     let mut wires = open_wires(arguments, &plan)?;
-    let dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from("out").join(&plan.name));
     let mut outputs = Outputs::create(&dir)?;
     let mut records = Records::open(arguments, &plan, &names, &outputs)?;
 
@@ -128,7 +129,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let outcome = outcome.map_err(|error| refusal(error, &records))?;
     // Whoever is still there sees the end of its device.
     drop(sockets);
-    let bad_ends = processes.map(Processes::finish).unwrap_or_default();
+    let bad_ends = processes.map(|processes| processes.finish()).unwrap_or_default();
     let wall = start.elapsed();
     drop(wires);
 

@@ -23,6 +23,11 @@ pub enum ApplicationsError {
     Stopped { application: String },
     #[error("application `{application}` has not opened {device} within {seconds} s")]
     NeverCame { application: String, device: String, seconds: u64 },
+    /// Its process is over, and nobody else comes in its place.
+    #[error("application `{application}` {end} before it opened {device}")]
+    Lost { application: String, device: String, end: String },
+    #[error("the path of the socket {path} has {octets} octets, and a socket's can have {octets_max}")]
+    PathTooLong { path: String, octets: usize, octets_max: usize },
     #[error("application `{application}` is expected, and only `rocemu run` serves applications")]
     Unserved { application: String },
     #[error("{action} failed: {source}")]

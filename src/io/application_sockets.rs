@@ -4,7 +4,9 @@
 //!  <dir>/a.sock   SOCK_SEQPACKET   one JSON object per datagram, descriptors of shared memory with the replies
 //! ```
 //!
-//! The file of a socket is there until every application of its NIC has come, and no longer.
+//! The file of a socket is there until every application of its NIC has come, and no longer. A run that is killed leaves
+//! it, and the next one takes it away: the kernel removes no socket's file, and an abstract address, which has none, could
+//! not be reached from other network namespaces.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, IoSlice};
@@ -19,6 +21,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use crate::base::NodeId;
 use crate::engine::{Applications, ApplicationsError, MemoryTicket, SharedWords};
 use crate::memfd::SharedMemory;
 use crate::ring::control::{MESSAGE_MAX, Reply, Request};
@@ -26,8 +29,13 @@ use crate::scenario::Plan;
 
 /// How long a wait goes on between two looks at whether the run is to stop.
 const LOOK: Duration = Duration::from_millis(50);
+/// Octets of the path of a Unix socket: `sun_path` without the zero at its end.
+const PATH_MAX: usize = 107;
 /// Connections that have not yet said whose they are.
 const STRANGERS_MAX: usize = 64;
+
+/// How the application of this name ended, if it will never come.
+type Lost = Box<dyn Fn(&str) -> Option<String> + Send>;
 
 /// The applications of a plan, each in a process of its own.
 pub struct ApplicationSockets {
@@ -40,6 +48,7 @@ pub struct ApplicationSockets {
     tickets: u64,
     limits: Limits,
     stop: Arc<AtomicBool>,
+    lost: Lost,
 }
 
 /// How long, in real time, a run waits for its applications.
@@ -82,11 +91,28 @@ struct Device {
 }
 
 impl ApplicationSockets {
+    /// Whether [`ApplicationSockets::open`] could succeed; nothing is made.
+    ///
+    /// * Errors: the path of a socket is too long.
+    pub fn check(dir: &Path, plan: &Plan) -> Result<(), ApplicationsError> {
+        for application in &plan.applications {
+            let path = path(dir, plan, application.node);
+            let octets = path.as_os_str().len();
+            if octets > PATH_MAX {
+                let path = path.display().to_string();
+                return Err(ApplicationsError::PathTooLong { path, octets, octets_max: PATH_MAX });
+            }
+        }
+        Ok(())
+    }
+
     /// Opens `<dir>/<node>.sock` for every node of the plan that has applications. A socket of that name that nobody
     /// listens to any more is taken away first. Once `stop` is set, whoever waits for an application gives up.
     ///
-    /// * Errors: the directory or a socket cannot be made; somebody listens there already.
+    /// * Errors: as of [`ApplicationSockets::check`]; the directory or a socket cannot be made; somebody listens there
+    ///   already.
     pub fn open(dir: &Path, plan: &Plan, limits: Limits, stop: Arc<AtomicBool>) -> Result<Self, ApplicationsError> {
+        Self::check(dir, plan)?;
         let mut sockets = Self {
             applications: Vec::new(),
             devices: Vec::new(),
@@ -95,14 +121,14 @@ impl ApplicationSockets {
             tickets: 0,
             limits,
             stop,
+            lost: Box::new(|_| None),
         };
         let mut device_of = BTreeMap::new();
         for application in &plan.applications {
             let device = match device_of.get(&application.node) {
                 Some(&device) => device,
                 None => {
-                    let name = &plan.nics[application.node.index()].name;
-                    let path = dir.join(format!("{name}.sock"));
+                    let path = path(dir, plan, application.node);
                     let failed = |source| ApplicationsError::System {
                         action: format!("making the socket {}", path.display()),
                         source,
@@ -127,26 +153,51 @@ impl ApplicationSockets {
             .map(|application| (application.name.as_str(), self.devices[application.device].path.as_path()))
     }
 
+    /// Applications of which `lost` says how they ended, such as "ended with exit status: 1", are not waited for.
+    pub fn give_up_on(&mut self, lost: impl Fn(&str) -> Option<String> + Send + 'static) {
+        self.lost = Box::new(lost);
+    }
+
     /// Waits until the application has come, and lets others in meanwhile.
     fn wait_for(&mut self, index: usize) -> Result<(), ApplicationsError> {
         let began = now();
-        while matches!(self.applications[index].state, State::Expected) {
+        while self.is_expected(index) {
             self.stop_if_told(index)?;
             if began.elapsed() > self.limits.come {
-                let application = &self.applications[index];
-                return Err(ApplicationsError::NeverCame {
-                    application: application.name.clone(),
-                    device: self.devices[application.device].path.display().to_string(),
-                    seconds: self.limits.come.as_secs(),
-                });
+                let (application, device) = self.names(index);
+                return Err(ApplicationsError::NeverCame { application, device, seconds: self.limits.come.as_secs() });
             }
+            // Before the look at who has come: whoever is lost has said all that it ever will.
+            let lost = self.find_lost();
             let listeners = self.devices.iter().filter_map(|device| device.listener.as_ref());
             let sockets: Vec<_> = listeners.chain(self.strangers.iter().map(|(_, socket)| socket)).collect();
             wait_readable(&sockets, LOOK).map_err(|source| system("waiting for applications", source))?;
             self.let_in();
             self.introduce();
+            if let Some((index, end)) = lost
+                && self.is_expected(index)
+            {
+                let (application, device) = self.names(index);
+                return Err(ApplicationsError::Lost { application, device, end });
+            }
         }
         Ok(())
+    }
+
+    /// The first application that will never come, and why.
+    fn find_lost(&self) -> Option<(usize, String)> {
+        let mut expected = (0..self.applications.len()).filter(|&index| self.is_expected(index));
+        expected.find_map(|index| Some((index, (self.lost)(&self.applications[index].name)?)))
+    }
+
+    fn is_expected(&self, index: usize) -> bool {
+        matches!(self.applications[index].state, State::Expected)
+    }
+
+    /// An application and its device, for messages.
+    fn names(&self, index: usize) -> (String, String) {
+        let Application { name, device, .. } = &self.applications[index];
+        (name.clone(), self.devices[*device].path.display().to_string())
     }
 
     /// Accepts whoever knocks.
@@ -303,6 +354,10 @@ impl Drop for Device {
 enum Heard {
     Nonsense(String),
     Gone,
+}
+
+fn path(dir: &Path, plan: &Plan, node: NodeId) -> PathBuf {
+    dir.join(format!("{}.sock", plan.nics[node.index()].name))
 }
 
 fn listen(path: &Path) -> io::Result<Socket> {

@@ -124,7 +124,8 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     let scenario = Scenario::read(&mut root, file_name, report);
     let run = read_run(&mut root, report);
     let until = run.until;
-    let network = Network::read(&mut root, report);
+    // Without nodes, what is said about them would only be refused as well.
+    let network = Network::read(&mut root, report)?;
     let traffic = Traffic::read(&mut root, &network, until, report);
     let applications = applications::read(&mut root, &network, until, report);
     let scene = Scene::new(&network, &traffic, until);

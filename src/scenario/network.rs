@@ -20,7 +20,7 @@ use crate::switch::PortConfig;
 use crate::wire::MacAddr;
 
 /// As many as IPv4 addresses 10.0.H.L have numbers, without the last.
-pub(super) const NODES_MAX: usize = 65_534;
+const NODES_MAX: usize = 65_534;
 /// A name of an interface of Linux has at most 15 octets.
 const NODE_NAME_MAX: usize = 15;
 
@@ -84,7 +84,8 @@ const NICS: Kind = Kind { table: "nodes", what: "a node", component: &components
 const SWITCHES: Kind = Kind { table: "switches", what: "a switch", component: &components::SWITCH };
 
 impl Network {
-    pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Self {
+    /// `None` if the topology was refused: who there is is not known then.
+    pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Option<Self> {
         let (nic_settings, nic_defaults) = defaults(root, &NICS, Owner::Nics, report);
         let (switch_settings, switch_defaults) = defaults(root, &SWITCHES, Owner::Switches, report);
         let mut network = Self {
@@ -97,12 +98,12 @@ impl Network {
             switch_defaults,
             by_name: BTreeMap::new(),
         };
-        let expansion = Expansion::read(root, report);
+        let expansion = Expansion::read(root, report)?;
         network.read_nodes(root, &expansion, &nic_settings, report);
         network.read_switches(root, &expansion, &switch_settings, report);
         links::read(&mut network, root, &expansion, report);
         network.ways = Ways::find(&network, report);
-        network
+        Some(network)
     }
 
     fn read_nodes(&mut self, root: &mut Table<'_>, expansion: &Expansion, settings: &Settings, report: &mut Report) {

@@ -8,8 +8,8 @@ use super::network::{Network, address};
 use crate::base::{NodeId, PortId};
 use crate::switch::{Routes, topology};
 
-/// NICs behind switches, times those NICs, the switches and their links: what finding the routes costs.
-const COST_MAX: usize = 8_000_000;
+/// Of NICs at one switch.
+const STAR_MAX: u64 = 2_000;
 
 #[derive(Default)]
 pub(super) struct Ways {
@@ -64,18 +64,25 @@ fn islands(network: &Network) -> Vec<Option<usize>> {
     islands
 }
 
+/// Whether ways can be found in a network of this size: NICs without a switch do not count. What it costs are the NICs times
+/// the NICs, the switches and the links, and it may be as much as in the largest star.
+pub(super) fn can_be_found(nics: u64, switches: u64, links: u64) -> bool {
+    nics.saturating_mul(nics + switches + links) <= STAR_MAX * (STAR_MAX + 1 + STAR_MAX)
+}
+
 fn refuse_size(network: &Network, islands: &[Option<usize>], report: &mut Report) -> bool {
-    let nics = islands[..network.nic_count].iter().flatten().count();
-    let switches = network.nodes.len() - network.nic_count;
-    let is_too_large = nics.saturating_mul(nics + switches + network.links.len()) > COST_MAX;
+    let nics = islands[..network.nic_count].iter().flatten().count() as u64;
+    let switches = (network.nodes.len() - network.nic_count) as u64;
+    let is_too_large = !can_be_found(nics, switches, network.links.len() as u64);
     if is_too_large {
+        let behind = if switches == 1 { "one switch".to_owned() } else { format!("{switches} switches") };
         report.push(
             Diagnostic::error(
                 network.nodes[network.nic_count].key.clone(),
-                format!("{nics} NICs behind {switches} switches have more ways to each other than can be found"),
+                format!("{nics} NICs behind {behind} have more ways to each other than can be found"),
             )
             .label("too large a network")
-            .help("a star may have about 2,000 NICs; remove some"),
+            .help(format!("one switch may have {STAR_MAX} NICs, and several switches fewer; remove some")),
         );
     }
     is_too_large

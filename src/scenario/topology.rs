@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use super::diagnostics::{Diagnostic, Report};
 use super::document::{Entry, Table};
-use super::network::NODES_MAX;
+use super::routes;
 use super::values;
 
 /// More are a slip of the numbers.
@@ -33,12 +33,18 @@ pub(super) struct Expansion {
     pub span: Range<usize>,
 }
 
+/// What a topology is made of.
+struct Size {
+    nics: u64,
+    switches: u64,
+    links: u64,
+}
+
 impl Expansion {
-    pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Self {
-        let entry = root.take("topology");
-        let Some(mut table) = entry.and_then(|entry| Table::read(&entry, "[topology]", report)) else {
-            return Self::default();
-        };
+    /// Empty if nothing is asked for; `None` if it was refused.
+    pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Option<Self> {
+        let Some(entry) = root.take("topology") else { return Some(Self::default()) };
+        let mut table = Table::read(&entry, "[topology]", report)?;
         let (star, leaf_spine) = (table.take("star"), table.take("leaf_spine"));
         if let (Some(star), Some(leaf_spine)) = (&star, &leaf_spine) {
             let second = if star.key.start < leaf_spine.key.start { leaf_spine } else { star };
@@ -55,12 +61,11 @@ impl Expansion {
             );
         }
         table.finish(|_| None, report);
-        let expansion = match (star, leaf_spine) {
+        match (star, leaf_spine) {
             (Some(entry), None) => read_star(&entry, report),
             (None, Some(entry)) => read_leaf_spine(&entry, report),
             _ => None,
-        };
-        expansion.unwrap_or_default()
+        }
     }
 
     fn new(span: Range<usize>) -> Self {
@@ -72,12 +77,25 @@ impl Expansion {
     }
 }
 
+impl Size {
+    fn star(nics: u64) -> Self {
+        Self { nics, switches: 1, links: nics }
+    }
+
+    fn leaf_spine(leaves: u64, spines: u64, nics_per_leaf: u64) -> Self {
+        Self { nics: leaves * nics_per_leaf, switches: leaves + spines, links: leaves * (nics_per_leaf + spines) }
+    }
+
+    fn is_possible(&self) -> bool {
+        self.links <= LINKS_MAX && routes::can_be_found(self.nics, self.switches, self.links)
+    }
+}
+
 fn read_star(entry: &Entry<'_>, report: &mut Report) -> Option<Expansion> {
     let mut table = Table::read(entry, "[topology] star", report)?;
-    let nics = count(&mut table, "nics", report);
+    let nics = count(&mut table, "nics", most(Size::star), report);
     table.finish(|_| None, report);
     let nics = nics?;
-    fits(entry, nics + 1, nics, report)?;
     let mut star = Expansion::new(entry.key.clone());
     star.switches.push("s1".to_owned());
     for nic in 1..=nics {
@@ -90,11 +108,22 @@ fn read_star(entry: &Entry<'_>, report: &mut Report) -> Option<Expansion> {
 
 fn read_leaf_spine(entry: &Entry<'_>, report: &mut Report) -> Option<Expansion> {
     let mut table = Table::read(entry, "[topology] leaf_spine", report)?;
-    let [leaves, spines, nics_per_leaf] =
-        ["leaves", "spines", "nics_per_leaf"].map(|key| count(&mut table, key, report));
+    let leaves = count(&mut table, "leaves", most(|n| Size::leaf_spine(n, 1, 1)), report);
+    let spines = count(&mut table, "spines", most(|n| Size::leaf_spine(1, n, 1)), report);
+    let nics_per_leaf = count(&mut table, "nics_per_leaf", most(|n| Size::leaf_spine(1, 1, n)), report);
     table.finish(|_| None, report);
     let (leaves, spines, nics_per_leaf) = (leaves?, spines?, nics_per_leaf?);
-    fits(entry, leaves * (nics_per_leaf + 1) + spines, leaves * (nics_per_leaf + spines), report)?;
+    let size = Size::leaf_spine(leaves, spines, nics_per_leaf);
+    if !size.is_possible() {
+        let Size { nics, switches, links } = size;
+        let message = format!("this topology has {nics} NICs, {switches} switches and {links} links");
+        let help = match most(|n| Size::leaf_spine(leaves, spines, n)) {
+            0 => "there are too many leaves and spines even with one NIC per leaf: have fewer of them".to_owned(),
+            most => format!("with so many leaves and spines, nics_per_leaf can be {most} at most"),
+        };
+        report.push(Diagnostic::error(entry.value.span(), message).label("too large").help(help));
+        return None;
+    }
     let mut fabric = Expansion::new(entry.key.clone());
     let spines: Vec<_> = (1..=spines).map(|spine| format!("spine{spine}")).collect();
     for leaf in 1..=leaves {
@@ -113,20 +142,13 @@ fn read_leaf_spine(entry: &Entry<'_>, report: &mut Report) -> Option<Expansion> 
     Some(fabric)
 }
 
-fn count(table: &mut Table<'_>, key: &'static str, report: &mut Report) -> Option<u64> {
-    let help = format!("say how many: {key} = 4");
-    let entry = table.require(key, &help, report)?;
-    values::whole(&entry, 1, COUNT_MAX, report)
+/// The largest number with which a topology is possible; 0 if there is none.
+fn most(size: impl Fn(u64) -> Size) -> u64 {
+    (1..=COUNT_MAX).rev().find(|&number| size(number).is_possible()).unwrap_or(0)
 }
 
-fn fits(entry: &Entry<'_>, nodes: u64, links: u64, report: &mut Report) -> Option<()> {
-    if nodes <= NODES_MAX as u64 && links <= LINKS_MAX {
-        return Some(());
-    }
-    report.push(
-        Diagnostic::error(entry.value.span(), format!("this topology has {nodes} nodes and {links} links"))
-            .label("too large")
-            .help(format!("a scenario has at most {NODES_MAX} nodes, and a topology at most {LINKS_MAX} links")),
-    );
-    None
+fn count(table: &mut Table<'_>, key: &'static str, most: u64, report: &mut Report) -> Option<u64> {
+    let help = format!("say how many: {key} = 4");
+    let entry = table.require(key, &help, report)?;
+    values::whole(&entry, 1, most, report)
 }
