@@ -8,11 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use common::{PROGRAM, assert_same_files, eventually, files_in, has, scratch, skip};
+use common::{PATIENCE, PROGRAM, assert_same_files, eventually, files_in, has, scratch, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rocemu::host::{Device, Error};
 use tempfile::TempDir;
 
 const SCENARIO: &str = include_str!("../examples/ping-pong.toml");
@@ -370,4 +371,25 @@ fn a_path_that_is_too_long_for_a_socket_is_refused_before_anything_is_made() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("x/a.sock has 108 octets") && said.contains("--sockets DIR"), "{said}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the scenario is there");
+}
+
+#[test]
+fn regression_waits_that_end_at_once_do_not_make_a_turn_longer() {
+    let mut nics = Nics::start(&["--patience", "1", "--wires", "memory"]);
+    let server = nics.application("b", "server").spawn().unwrap();
+    let device = Device::open(nics.socket("a"), "client").unwrap();
+    // Each of these is over as soon as it begins: they are all one turn.
+    let began = Instant::now();
+    let error = loop {
+        assert!(began.elapsed() < PATIENCE, "it goes on and on");
+        if let Err(error) = device.wait(&[], Some(0)) {
+            break error;
+        }
+    };
+    assert!(matches!(error, Error::Gone), "{error}");
+    assert!(began.elapsed() >= Duration::from_secs(1));
+    // Those who wait for it are free.
+    let (status, said) = end(server);
+    assert!(!status.success() && said.contains("nothing is under way"), "{said}");
+    assert_eq!(nics.end().status.code(), Some(0));
 }

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    PROGRAM, eventually, files_in, has, is_root, namespaces_of_sockets, one_write, pair, post, queue_pair, scratch,
-    skip, unnamed_files,
+    PROGRAM, copy_program, eventually, files_in, has, is_root, namespaces_of_sockets, one_write, pair, post,
+    queue_pair, scratch, skip, unnamed_files,
 };
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
@@ -270,7 +270,7 @@ fn names_that_a_killed_run_left_are_found_and_removed() {
     if has("setpriv") {
         // The build directory may be closed to others.
         let copy = dir.path().join("rocemu");
-        fs::copy(PROGRAM, &copy).unwrap();
+        copy_program(Path::new(PROGRAM), &copy);
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let enter = inside.enter(dir.path());
         let mut command = Command::new(&enter[0]);

@@ -5,6 +5,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "processes and kernels are waited for in real time")]
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -17,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use common::copy_program;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -465,7 +468,7 @@ fn an_ordinary_user_needs_no_rights() {
     let directory = tempfile::Builder::new().prefix("rocemu-test-").tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = directory.path().join("wires");
-    fs::copy(this_executable(), &copy).unwrap();
+    copy_program(&this_executable(), &copy);
     let mut as_nobody = Command::new("setpriv");
     as_nobody.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
     succeeded(&role(&mut as_nobody, "ordinary user").current_dir("/").output().unwrap());

@@ -11,7 +11,9 @@ use crate::engine::ApplicationsError;
 use crate::io::{ApplicationSockets, Limits};
 use crate::scenario::Plan;
 
+/// How applications come.
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub struct Options {
     /// Where the sockets for applications are made; the output directory unless given.
     #[arg(long, value_name = "DIR")]

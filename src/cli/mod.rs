@@ -11,6 +11,7 @@ mod failure;
 mod outputs;
 mod processes;
 mod progress;
+mod records;
 mod run;
 mod show;
 mod signals;

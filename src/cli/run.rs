@@ -1,25 +1,20 @@
 //! `rocemu run`: one scenario, once.
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::applications;
-use super::outputs::{self, Output, Outputs};
+use super::outputs::Outputs;
 use super::progress::{Display, Shared};
+use super::records::{self, Records};
 use super::signals::Signals;
-use super::terminal::{Stdout, has_colours};
-use super::{Failure, Status, WiresKind, read_plan, say};
-use crate::base::{NodeId, PortId, Span};
-use crate::engine::{Engine, ForeignFrames, MemoryWires, Outcome, RunError, Shortcoming, Wires};
+use super::terminal::has_colours;
+use super::{Failure, Status, WiresKind, applications, read_plan, say};
+use crate::base::Span;
+use crate::engine::{Engine, ForeignFrames, MemoryWires, RunError, Shortcoming, Wires};
 use crate::io::VethWires;
 use crate::netns;
-use crate::record::{
-    self, Attribution, Capture, CaptureMode, Congestion, EventLog, Ladder, MessageTable, Peaks, Pressure, QueueTable,
-    RateTable, SummaryInput, counted,
-};
+use crate::record::{self, counted};
 use crate::scenario::{self, Plan, quantity};
-use crate::trace::{Event, Names, Sink};
 
 /// Run a scenario: namespaces, veth pairs, frames, capture, summary.
 ///
@@ -42,25 +37,8 @@ pub struct Arguments {
     /// Faults from a file with Lumina's `data-pkt-events`, added to the scenario's own.
     #[arg(long, value_name = "FILE")]
     lumina: Option<PathBuf>,
-    /// Write events.jsonl: everything that happens.
-    #[arg(long)]
-    events: bool,
-    /// Write queues.csv: how long the queues of switches were over time.
-    #[arg(long)]
-    queues: bool,
-    /// How often queues.csv has a row for a queue that changes; 0ns writes every change.
-    #[arg(long, value_name = "TIME", value_parser = quantity::parse_span, default_value = "1us", requires = "queues",
-        allow_hyphen_values = true)]
-    queue_interval: Span,
-    /// Print the packet ladder: one line per frame, with what the emulator decided.
-    #[arg(long)]
-    ladder: bool,
-    /// How much of each frame the capture keeps; `off` also leaves out ladder.txt.
-    #[arg(long, value_enum, default_value = "full")]
-    capture: CaptureChoice,
-    /// Capture at these ports only, named <node>:<peer>.
-    #[arg(long, value_name = "PORT", value_delimiter = ',')]
-    capture_ports: Vec<String>,
+    #[command(flatten)]
+    records: records::Options,
     /// Another seed for the random streams than the scenario's.
     #[arg(long, allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -80,14 +58,6 @@ pub struct Arguments {
     quiet: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum CaptureChoice {
-    Off,
-    /// The first 96 octets of each frame.
-    Headers,
-    Full,
-}
-
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let parsed = read_plan(&arguments.file)?;
     let mut plan = parsed.plan;
@@ -103,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         apply_lumina(path, &mut plan)?;
     }
     let names = plan.names();
-    check_capture_ports(arguments, &names)?;
+    arguments.records.check(&names)?;
     let dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from("out").join(&plan.name));
     applications::check(&arguments.applications, &plan, &dir)?;
 
@@ -111,7 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let signals = Signals::hold();
     let mut wires = open_wires(arguments, &plan)?;
     let mut outputs = Outputs::create(&dir)?;
-    let mut records = Records::open(arguments, &plan, &names, &outputs)?;
+    let mut records = Records::open(&arguments.records, &plan, &names, &outputs)?;
 
     let start = now();
     let display = (!arguments.quiet).then(Display::new);
@@ -173,14 +143,6 @@ fn apply_lumina(path: &Path, plan: &mut Plan) -> Result<(), Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::unreadable(path, &error))?;
     let script = scenario::lumina::parse(&name, &text).and_then(|script| script.apply(plan));
     script.map_err(|diagnostics| Failure::refused(&diagnostics))
-}
-
-fn check_capture_ports(arguments: &Arguments, names: &Names) -> Result<(), Failure> {
-    let known: Vec<_> = names.nodes.iter().flat_map(|node| &node.ports).map(|port| port.name.as_str()).collect();
-    match arguments.capture_ports.iter().find(|port| !known.contains(&port.as_str())) {
-        Some(port) => Err(Failure::input(format!("--capture-ports: no port `{port}`; there are {}", known.join(", ")))),
-        None => Ok(()),
-    }
 }
 
 fn open_wires(arguments: &Arguments, plan: &Plan) -> Result<Box<dyn Wires>, Failure> {
@@ -278,162 +240,4 @@ fn foreign_frames(foreign: &ForeignFrames, arguments: &Arguments) -> Option<Stri
         return None;
     }
     Some(text)
-}
-
-/// The sinks of a run.
-struct Records {
-    dir: PathBuf,
-    capture: Option<Capture<Output>>,
-    messages: MessageTable<Output>,
-    rates: RateTable<Output>,
-    queues: Option<QueueTable<Output>>,
-    events: Option<EventLog<Output>>,
-    ladder: Option<Ladder<Output>>,
-    printed_ladder: Option<Ladder<Stdout>>,
-    peaks: Peaks,
-    pressure: Pressure,
-    attribution: Attribution,
-    congestion: Congestion,
-    summary: Output,
-    log_events: bool,
-}
-
-impl Records {
-    fn open(arguments: &Arguments, plan: &Plan, names: &Names, outputs: &Outputs) -> Result<Self, Failure> {
-        let failed = |error: io::Error| Failure::unwritable(outputs.dir(), &error);
-        let mode = match arguments.capture {
-            CaptureChoice::Off => None,
-            CaptureChoice::Headers => Some(CaptureMode::Headers),
-            CaptureChoice::Full => Some(CaptureMode::Full),
-        };
-        let is_chosen = |node: NodeId, port: PortId| {
-            let chosen = &arguments.capture_ports;
-            chosen.is_empty() || chosen.iter().any(|name| name == names.port(node, port))
-        };
-        let links = plan.link_ends();
-        let capture = match mode {
-            Some(mode) => Some(Capture::new(outputs.open(outputs::CAPTURE)?, names, mode, is_chosen).map_err(failed)?),
-            None => None,
-        };
-        let ladder = match mode {
-            Some(_) => Some(Ladder::new(outputs.open(outputs::LADDER)?, names, &links).map_err(failed)?),
-            None => None,
-        };
-        let printed_ladder = match arguments.ladder {
-            true => Some(Ladder::new(Stdout, names, &links).map_err(failed)?),
-            false => None,
-        };
-        Ok(Self {
-            dir: outputs.dir().to_owned(),
-            capture,
-            messages: MessageTable::new(outputs.open(outputs::MESSAGES)?, names).map_err(failed)?,
-            rates: RateTable::new(outputs.open(outputs::RATES)?, names).map_err(failed)?,
-            queues: match arguments.queues {
-                true => {
-                    let output = outputs.open(outputs::QUEUES)?;
-                    Some(QueueTable::new(output, names, arguments.queue_interval).map_err(failed)?)
-                }
-                false => None,
-            },
-            events: match arguments.events {
-                true => Some(EventLog::new(outputs.open(outputs::EVENTS)?, names)),
-                false => None,
-            },
-            ladder,
-            printed_ladder,
-            peaks: Peaks::new(names),
-            pressure: Pressure::new(names),
-            attribution: Attribution::new(names),
-            congestion: Congestion::new(names),
-            summary: outputs.open(outputs::SUMMARY)?,
-            log_events: tracing::enabled!(tracing::Level::TRACE),
-        })
-    }
-
-    fn outputs_dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// Completes every file, and prints the digest if a wall time is given.
-    fn close(
-        self,
-        plan: &Plan,
-        names: &Names,
-        outcome: &Outcome,
-        verdict: &record::Outcome,
-        outputs: &mut Outputs,
-        wall: Option<Duration>,
-    ) -> Result<(), Failure> {
-        let dir = self.dir;
-        let failed = |error: io::Error| Failure::unwritable(&dir, &error);
-        if let Some(ladder) = self.printed_ladder {
-            ladder.finish().map_err(failed)?;
-        }
-        let input = SummaryInput {
-            scenario: &plan.name,
-            seed: plan.seed,
-            version: env!("CARGO_PKG_VERSION"),
-            outcome: verdict,
-            end: outcome.end,
-            names,
-            messages: self.messages.stats(),
-            counters: &outcome.counters,
-            ledger: &outcome.ledger,
-            peaks: &self.peaks,
-            limits: &plan.limits(),
-            pressure: &self.pressure,
-            congestion: &self.congestion,
-            queue_pairs: &self.attribution.at_end(outcome.end),
-            compared: outcome.compared,
-            has_capture: self.capture.is_some(),
-        };
-        outputs.finish(record::write_summary(self.summary, &input).map_err(failed)?);
-        if let Some(wall) = wall {
-            say(&record::digest(&input, Some(wall)));
-        }
-        outputs.finish(self.messages.finish().map_err(failed)?);
-        outputs.finish(self.rates.finish().map_err(failed)?);
-        if let Some(queues) = self.queues {
-            outputs.finish(queues.finish().map_err(failed)?);
-        }
-        if let Some(capture) = self.capture {
-            outputs.finish(capture.finish().map_err(failed)?);
-        }
-        if let Some(events) = self.events {
-            outputs.finish(events.finish().map_err(failed)?);
-        }
-        if let Some(ladder) = self.ladder {
-            outputs.finish(ladder.finish().map_err(failed)?);
-        }
-        Ok(())
-    }
-}
-
-impl Sink for Records {
-    fn record(&mut self, event: &Event) -> io::Result<()> {
-        if self.log_events {
-            tracing::trace!(t_ps = event.at.ps(), node = event.node.0, event = ?event.kind);
-        }
-        if let Some(capture) = &mut self.capture {
-            capture.record(event)?;
-        }
-        self.messages.record(event)?;
-        self.rates.record(event)?;
-        if let Some(queues) = &mut self.queues {
-            queues.record(event)?;
-        }
-        if let Some(events) = &mut self.events {
-            events.record(event)?;
-        }
-        if let Some(ladder) = &mut self.ladder {
-            ladder.record(event)?;
-        }
-        if let Some(ladder) = &mut self.printed_ladder {
-            ladder.record(event)?;
-        }
-        self.peaks.record(event)?;
-        self.pressure.record(event)?;
-        self.attribution.record(event)?;
-        self.congestion.record(event)
-    }
 }

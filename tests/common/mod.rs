@@ -88,8 +88,7 @@ pub fn run_as_ordinary_user_to(scenario: &str, out: &str, options: &[&str]) -> O
     let dir = scratch();
     // The build directory may be closed to others.
     let copy = dir.path().join("rocemu");
-    fs::copy(PROGRAM, &copy).unwrap();
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    copy_program(Path::new(PROGRAM), &copy);
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let ran = run_in(dir, scenario, out, options, |_| {
         let mut command = assert_cmd::Command::new("setpriv");
@@ -97,6 +96,13 @@ pub fn run_as_ordinary_user_to(scenario: &str, out: &str, options: &[&str]) -> O
         command
     });
     Some(ran)
+}
+
+/// Copies a program for everybody to run. Another process does it: a file that this one had open for writing would stay so
+/// in whatever another test starts in the same moment, and as long as it does, nobody can run it.
+pub fn copy_program(from: &Path, to: &Path) {
+    let status = Command::new("install").args(["-m", "755"]).args([from, to]).status().unwrap();
+    assert!(status.success(), "install: {status}");
 }
 
 fn run_in(
