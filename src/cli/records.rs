@@ -19,6 +19,7 @@ use crate::trace::{Event, Names, Sink};
 /// What is recorded.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
+#[allow(rustdoc::invalid_html_tags, reason = "clap shows these lines in a terminal as they stand")]
 pub struct Options {
     /// Write events.jsonl: everything that happens.
     #[arg(long)]
