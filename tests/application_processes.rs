@@ -5,6 +5,7 @@
 mod common;
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
@@ -14,6 +15,7 @@ use common::{PATIENCE, PROGRAM, assert_same_files, eventually, files_in, has, sc
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rocemu::host::{Device, Error};
+use socket2::{Domain, SockAddr, Socket, Type};
 use tempfile::TempDir;
 
 const SCENARIO: &str = include_str!("../examples/ping-pong.toml");
@@ -377,9 +379,9 @@ fn a_path_that_is_too_long_for_a_socket_is_refused_before_anything_is_made() {
 fn regression_waits_that_end_at_once_do_not_make_a_turn_longer() {
     let mut nics = Nics::start(&["--patience", "1", "--wires", "memory"]);
     let server = nics.application("b", "server").spawn().unwrap();
+    let began = Instant::now();
     let device = Device::open(nics.socket("a"), "client").unwrap();
     // Each of these is over as soon as it begins: they are all one turn.
-    let began = Instant::now();
     let error = loop {
         assert!(began.elapsed() < PATIENCE, "it goes on and on");
         if let Err(error) = device.wait(&[], Some(0)) {
@@ -389,6 +391,30 @@ fn regression_waits_that_end_at_once_do_not_make_a_turn_longer() {
     assert!(matches!(error, Error::Gone), "{error}");
     assert!(began.elapsed() >= Duration::from_secs(1));
     // Those who wait for it are free.
+    let (status, said) = end(server);
+    assert!(!status.success() && said.contains("nothing is under way"), "{said}");
+    assert_eq!(nics.end().status.code(), Some(0));
+}
+
+#[test]
+fn regression_an_application_that_talks_without_a_pause_does_not_make_its_turn_longer() {
+    let mut nics = Nics::start(&["--patience", "1", "--wires", "memory"]);
+    let server = nics.application("b", "server").spawn().unwrap();
+    let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None).unwrap();
+    socket.connect(&SockAddr::unix(nics.socket("a")).unwrap()).unwrap();
+    let say = |request: &str| (&socket).write(request.as_bytes()).is_ok();
+    let began = Instant::now();
+    assert!(say(r#"{"request":"open","version":1,"application":"client"}"#));
+    // Long to read for the NIC, and always one more is there already.
+    let numbers = vec!["0"; 3_900].join(",");
+    let request = format!(r#"{{"request":"wait","cqs":[{numbers}],"solicited_only":false,"until_ps":0}}"#);
+    thread::scope(|scope| {
+        scope.spawn(|| while matches!((&socket).read(&mut [0; 9_000]), Ok(1..)) {});
+        while say(&request) {
+            assert!(began.elapsed() < PATIENCE / 3, "it goes on and on");
+        }
+    });
+    assert!(began.elapsed() >= Duration::from_secs(1));
     let (status, said) = end(server);
     assert!(!status.success() && said.contains("nothing is under way"), "{said}");
     assert_eq!(nics.end().status.code(), Some(0));

@@ -9,7 +9,7 @@ use std::thread;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rocemu::host::{
     Completion, CompletionOpcode, CompletionQueue, Device, Error, Event, MemoryRegion, Notify, QueuePair,
-    QueuePairConfig, Status, WorkRequest,
+    QueuePairConfig, Sge, Status, WorkRequest,
 };
 use rocemu::ring::RingError;
 use rocemu::{Run, Scenario};
@@ -89,7 +89,20 @@ where
     C: Send + 'static,
     S: Send + 'static,
 {
-    let nics = Scenario::pair().with(PAIR).with(more).serve_in_memory().unwrap();
+    run_on(Scenario::pair().with(more), client, server)
+}
+
+/// The same on NICs of another scenario, which are `a` and `b`.
+fn run_on<C, S>(
+    scenario: Scenario,
+    client: impl FnOnce(&Path) -> Result<C, Error> + Send + 'static,
+    server: impl FnOnce(&Path) -> Result<S, Error> + Send + 'static,
+) -> (C, S, Run)
+where
+    C: Send + 'static,
+    S: Send + 'static,
+{
+    let nics = scenario.with(PAIR).serve_in_memory().unwrap();
     let sockets = ["client", "server"].map(|name| nics.socket(name).to_owned());
     let [client_socket, server_socket] = sockets;
     let client = thread::spawn(move || client(&client_socket));
@@ -571,5 +584,67 @@ fn whatever_is_asked_during_a_wait_waits_for_its_end() {
         },
     );
     assert_eq!(times, [5_000, 12_000]);
+    run.assert_all_well();
+}
+
+#[test]
+fn regression_a_finished_wait_does_not_end_a_later_one() {
+    let nics = Scenario::pair().with("[[applications]]\nname = 'client'\nnode = 'a'").serve_in_memory().unwrap();
+    let device = Device::open(nics.socket("client"), "client").unwrap();
+    let first = device.begin_wait(&[], Notify::Any, Some(1_000)).unwrap();
+    // Its end is heard here.
+    let second = device.begin_wait(&[], Notify::Any, Some(5_000)).unwrap();
+    first.finish().unwrap();
+    assert_eq!(device.now_ps(), 1_000);
+    second.finish().unwrap();
+    assert_eq!(device.now_ps(), 5_000);
+    drop(device);
+    nics.finish().unwrap().assert_all_well();
+}
+
+#[test]
+fn regression_news_of_the_end_does_not_overtake_the_last_acknowledgement() {
+    // A frame is longer on its way than the 1 ms after which the peer is told otherwise.
+    let (_, ended, run) = run_on(
+        Scenario::from_toml("[nodes.a]\n[nodes.b]\n[[links]]\nends = ['a', 'b']\ndelay = '2ms'"),
+        |socket| {
+            let mut desk = Desk::new(socket, "client", QueuePairConfig::default())?;
+            desk.qp.post_recv(1, &[])?;
+            desk.meet()?;
+            desk.cq.wait()
+        },
+        |socket| {
+            let mut desk = Desk::new(socket, "server", QueuePairConfig::default())?;
+            let (address, rkey) = desk.meet()?;
+            desk.post(WorkRequest::write(2, address, rkey).immediate(3))?;
+            desk.cq.wait()
+        },
+    );
+    assert_eq!(in_short(&ended), (2, Status::Success));
+    run.assert_all_well();
+}
+
+#[test]
+fn regression_scatter_elements_of_no_octets_need_no_region() {
+    let nowhere = Sge { address: 7, lkey: 7, length: 0 };
+    let (sent, received, run) = run(
+        "",
+        move |socket| {
+            let mut desk = Desk::new(socket, "client", QueuePairConfig::default())?;
+            desk.meet()?;
+            desk.memory.write(0, b"octets");
+            desk.post(WorkRequest::send(1).gather(&[nowhere, desk.memory.sge(0..6)])?)?;
+            desk.cq.wait()
+        },
+        move |socket| {
+            let mut desk = Desk::new(socket, "server", QueuePairConfig::default())?;
+            desk.qp.post_recv(2, &[desk.memory.sge(0..3), nowhere, desk.memory.sge(3..9)])?;
+            desk.meet()?;
+            let received = desk.cq.wait()?;
+            assert_eq!(desk.text(0, 6), "octets");
+            Ok(received)
+        },
+    );
+    assert_eq!((in_short(&sent), in_short(&received)), ((1, Status::Success), (2, Status::Success)));
     run.assert_all_well();
 }

@@ -6,16 +6,17 @@ use std::collections::BTreeMap;
 use std::io::{IoSliceMut, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRng, TestRunner};
 use rocemu::Scenario;
+use rocemu::host::{Device, Error, QueuePairConfig, Status, WorkRequest};
 use rocemu::memfd::SharedMemory;
-use rocemu::ring::control::{MESSAGE_MAX, QueuePairRequest, Reply, Request, VERSION};
+use rocemu::ring::control::{Event, MESSAGE_MAX, QueuePairRequest, Reply, Request, VERSION};
 use rocemu::ring::{
     Consumer, DoorbellWriter, Geometry, LINE, MAX_SLOT, Operation, Payload, Producer, ReceiveEntry, ScatterList, Sge,
     Wqe,
@@ -392,4 +393,142 @@ fn regression_doorbells_that_never_stop_do_not_hold_up_their_nic() {
     // No more than a page of them with each request.
     let heard = run.events().iter().filter(|event| matches!(event.kind, EventKind::DoorbellRung { .. })).count() as u64;
     assert!((lines..=25 * lines).contains(&heard), "{heard}");
+}
+
+fn wait(cqs: Vec<u32>, until_ps: Option<u64>) -> Request {
+    Request::Wait { cqs, solicited_only: false, until_ps }
+}
+
+#[test]
+fn regression_one_application_does_not_use_up_the_memory_maps_of_all() {
+    let nics = Scenario::pair().with(PAIR).serve_in_memory().unwrap();
+    let mut greedy = Raw::connect(nics.socket("client"));
+    greedy.open("client");
+    let mut regions = 0;
+    let reason = loop {
+        match greedy.ask(&Request::RegMr { octets: 1, remote_write: false }) {
+            Some(Reply::MrRegistered { .. }) => regions += 1,
+            reply => break format!("{reply:?}"),
+        }
+        // Its own maps are its own affair.
+        greedy.memories.clear();
+    };
+    // Half of 32,768 for either application; one piece is the doorbell page.
+    assert_eq!(regions, 16_383, "{reason}");
+    assert!(reason.contains("at most 16384 pieces of shared memory"), "{reason}");
+    let socket = nics.socket("server").to_owned();
+    let other = thread::spawn(move || {
+        let mut other = Raw::connect(&socket);
+        other.open("server");
+        assert!(matches!(other.ask(&Request::CreateCq { entries: 1 }), Some(Reply::CqCreated { .. })));
+    });
+    greedy.ask(&wait(Vec::new(), Some(1)));
+    drop(greedy);
+    other.join().unwrap();
+    nics.finish().unwrap().assert_all_well();
+}
+
+#[test]
+fn regression_an_application_that_dies_while_it_waits_is_missed() {
+    let nics = Scenario::pair().with(PAIR).with("[run]\nuntil = '10s'").serve_in_memory().unwrap();
+    let [client, server] = ["client", "server"].map(|name| nics.socket(name).to_owned());
+    let (dies, is_dead) = mpsc::channel();
+    let mortal = thread::spawn(move || {
+        let mut raw = Raw::connect(&server);
+        raw.open("server");
+        raw.ask(&Request::CreateCq { entries: 1 });
+        raw.ask(&Request::CreateQp(SMALL));
+        raw.ask(&Request::Connect { qpn: 0x1_0000, service: "life".into(), private_data: Vec::new() });
+        raw.ask(&wait(Vec::new(), None));
+        raw.say(&serde_json::to_vec(&wait(Vec::new(), None)).unwrap());
+        drop(raw);
+        dies.send(()).unwrap();
+    });
+    let device = Device::open(client, "client").unwrap();
+    let cq = device.create_cq(4).unwrap();
+    let mut qp = device.create_qp(&cq, &cq, &QueuePairConfig::default()).unwrap();
+    qp.connect("life", &[]).unwrap();
+    is_dead.recv().unwrap();
+    let now_ps = device.now_ps();
+    // A receive would be waited for without end: the one who could post it is dead.
+    qp.post_send(&WorkRequest::send(1)).unwrap();
+    qp.ring_doorbell().unwrap();
+    assert_eq!(cq.wait().unwrap().status, Status::WorkRequestFlushed);
+    assert_eq!(device.now_ps() - now_ps, 1_000_000_000);
+    drop((qp, cq, device));
+    mortal.join().unwrap();
+    nics.finish().unwrap();
+}
+
+#[test]
+fn regression_a_queue_pair_in_error_is_not_connected() {
+    let nics = Scenario::pair().with(PAIR).serve_in_memory().unwrap();
+    let [client, server] = ["client", "server"].map(|name| nics.socket(name).to_owned());
+    let broken = thread::spawn(move || {
+        let mut raw = Raw::connect(&server);
+        raw.open("server");
+        raw.ask(&Request::CreateCq { entries: 1 });
+        let page = Arc::clone(&raw.memories[0]);
+        let page = (*page).as_ref();
+        let mut doorbells = DoorbellWriter::new(page, Geometry::read(page).unwrap()).unwrap();
+        let connect = |qpn, service: &str| Request::Connect { qpn, service: service.into(), private_data: Vec::new() };
+        for qpn in [0x1_0000, 0x1_0001] {
+            raw.ask(&Request::CreateQp(SMALL));
+            if qpn == 0x1_0001 {
+                // This one is called for when it breaks.
+                assert_eq!(raw.ask(&connect(qpn, "second")), Some(Reply::Done));
+            }
+            doorbells.ring(qpn, 1_000).unwrap();
+            raw.ask(&Request::Hear {});
+            let refused = raw.ask(&connect(qpn, "first"));
+            assert!(matches!(&refused, Some(Reply::Refused { reason }) if reason.contains("in error")), "{refused:?}");
+        }
+        let told = raw.ask(&wait(Vec::new(), None));
+        let Some(Reply::Woken { events, .. }) = told else { panic!("{told:?}") };
+        let failed = events.iter().filter(|event| matches!(event, Event::QpFailed { .. })).count();
+        assert_eq!((failed, events.len()), (2, 2), "{events:?}");
+    });
+    let device = Device::open(client, "client").unwrap();
+    let cq = device.create_cq(4).unwrap();
+    for service in ["first", "second"] {
+        let mut qp = device.create_qp(&cq, &cq, &QueuePairConfig::default()).unwrap();
+        assert!(matches!(qp.connect(service, &[]), Err(Error::Stalled)), "nobody is there");
+    }
+    drop((cq, device));
+    broken.join().unwrap();
+    nics.finish().unwrap();
+}
+
+#[test]
+fn regression_a_refusal_that_quotes_what_it_refuses_is_no_longer_than_a_reply_may_be() {
+    let nics = Scenario::pair().with("[[applications]]\nname = 'client'\nnode = 'a'").serve_in_memory().unwrap();
+    let mut raw = Raw::connect(nics.socket("client"));
+    raw.open("client");
+    for quoted in ["x".repeat(8_100), "\u{1}".repeat(1_300), "\"".repeat(4_000)] {
+        let request = serde_json::json!({ "request": quoted }).to_string();
+        assert!(raw.say(request.as_bytes()) && matches!(raw.hear(), Some(Reply::Refused { .. })));
+    }
+    assert!(raw.longest <= MESSAGE_MAX, "{}", raw.longest);
+    drop(raw);
+    nics.finish().unwrap().assert_all_well();
+}
+
+#[test]
+fn queue_pairs_that_are_gone_count_for_the_number_that_an_application_can_ever_have() {
+    let nics = Scenario::pair().with("[[applications]]\nname = 'client'\nnode = 'a'").serve_in_memory().unwrap();
+    let mut raw = Raw::connect(nics.socket("client"));
+    raw.open("client");
+    raw.ask(&Request::CreateCq { entries: 1 });
+    let mut lives = 0;
+    let reason = loop {
+        match raw.ask(&Request::CreateQp(SMALL)) {
+            Some(Reply::QpCreated { qpn, .. }) => raw.ask(&Request::DestroyQp { qpn }),
+            reply => break format!("{reply:?}"),
+        };
+        raw.memories.clear();
+        lives += 1;
+    };
+    assert_eq!(lives, 65_536, "{reason}");
+    drop(raw);
+    nics.finish().unwrap().assert_all_well();
 }

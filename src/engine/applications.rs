@@ -47,6 +47,9 @@ pub trait Applications: fmt::Debug {
     /// What the application says next; blocks while it thinks. `None`: it has gone, or has been given up.
     fn request(&mut self, application: usize) -> Result<Option<Request>, ApplicationsError>;
 
+    /// An application that has gone without having its turn, each once.
+    fn departed(&mut self) -> Option<usize>;
+
     /// Answers, and hands memory over. That nobody is there to hear it shows at the next request.
     fn reply(
         &mut self,

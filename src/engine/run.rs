@@ -11,7 +11,7 @@ use super::devices::Devices;
 use super::injector::{Injected, Injector};
 use super::moment::Moment;
 use super::verdict::{Violation, Violations};
-use super::wiring::{Cable, cables, connection, directions, series};
+use super::wiring::{Cable, cables, connection, directions, longest_way, series};
 use super::{Applications, ApplicationsError, ForeignFrames, Judged, Mismatch, Wires, WiresError};
 use crate::base::{Instant, MessageId, NodeId, Octets, Origin, Phase, PortId, RuleId};
 use crate::link::{self, Leg, Passing, RuleReport};
@@ -142,7 +142,7 @@ impl<'a> Engine<'a> {
             directions: directions(plan),
             injector: Injector::new(plan),
             workload: Workload::new(plan.posts.iter().map(|post| series(plan, post)).collect()),
-            devices: Devices::new(plan, posted),
+            devices: Devices::new(plan, posted, longest_way(plan)),
             applications: None,
             flight: Flight::new(),
             flights: 0,
@@ -200,9 +200,12 @@ impl<'a> Engine<'a> {
                 stalls = 0;
             }
             inputs = inputs.wrapping_add(1);
-            if inputs.is_multiple_of(INPUTS_PER_LOOK) && look(&self.progress).is_break() {
-                interrupted = true;
-                break;
+            if inputs.is_multiple_of(INPUTS_PER_LOOK) {
+                self.part(sink)?;
+                if look(&self.progress).is_break() {
+                    interrupted = true;
+                    break;
+                }
             }
         }
         self.close(interrupted, sink)

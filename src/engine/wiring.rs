@@ -1,7 +1,7 @@
 //! What the plan says of links, queue pairs and posts, as the engine needs it.
 
 use super::Hop;
-use crate::base::{NodeId, PortId, Rng, RuleId};
+use crate::base::{NodeId, PortId, Rng, RuleId, Span};
 use crate::link;
 use crate::nic::{Connection, Service};
 use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
@@ -67,4 +67,16 @@ pub(super) fn directions(plan: &Plan) -> Vec<link::Direction> {
         }
     }
     directions
+}
+
+/// No frame is longer on its way between two NICs, as far as that is known beforehand: on links, through each switch once,
+/// and held up by a fault. How long it waits in queues, nobody knows.
+pub(super) fn longest_way(plan: &Plan) -> Span {
+    let link = plan.links.iter().flat_map(|link| link.ends).map(|end| end.delay).max().unwrap_or_default();
+    let fault = plan.faults.iter().map(|fault| match &fault.kind {
+        FaultKind::Rule(link::Rule { action: link::Action::Delay(by), .. }) => *by,
+        _ => Span::ZERO,
+    });
+    let begin = link + fault.max().unwrap_or_default();
+    plan.switches.iter().fold(begin, |way, _| way + link)
 }

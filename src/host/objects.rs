@@ -177,7 +177,7 @@ pub struct QueuePairConfig {
     pub min_rnr_timer: u8,
     /// 0..=6, or 7 for ever.
     pub rnr_retry: u8,
-    /// How often in a row the transport timer (64 ms) may expire, 0..=7.
+    /// How often the transport timer (64 ms) may expire with no acknowledgement in between, 0..=7. An RNR NAK is none.
     pub retry: u8,
 }
 

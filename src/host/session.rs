@@ -53,8 +53,10 @@ pub(super) struct Session {
     pub now_ps: u64,
     /// What the NIC has told and nobody has asked for yet.
     pub events: VecDeque<Event>,
-    /// A wait has begun, and its end has not been heard.
-    is_waiting: bool,
+    /// Waits that have begun.
+    waits: u64,
+    /// The number of the wait whose end has not been heard.
+    waiting: Option<u64>,
 }
 
 impl Session {
@@ -68,7 +70,8 @@ impl Session {
             node: String::new(),
             now_ps: 0,
             events: VecDeque::new(),
-            is_waiting: false,
+            waits: 0,
+            waiting: None,
         };
         let open = Request::Open { version: control::VERSION, application: application.to_owned() };
         match session.call(&open)? {
@@ -113,34 +116,40 @@ impl Session {
 
     /// Lets emulated time pass.
     pub(super) fn wait(&mut self, cqs: Vec<u32>, until_ps: Option<u64>) -> Result<(), Error> {
-        self.begin_wait(cqs, false, until_ps)?;
-        self.finish_wait()
+        let wait = self.begin_wait(cqs, false, until_ps)?;
+        self.finish_wait(wait)
     }
 
-    /// Ends the turn. Returns what is readable when it is back.
+    /// Ends the turn. Returns the number of the wait.
     pub(super) fn begin_wait(
         &mut self,
         cqs: Vec<u32>,
         solicited_only: bool,
         until_ps: Option<u64>,
-    ) -> Result<Rc<Socket>, Error> {
+    ) -> Result<u64, Error> {
         self.abandon_wait()?;
         self.say(&Request::Wait { cqs, solicited_only, until_ps })?;
-        self.is_waiting = true;
-        Ok(Rc::clone(&self.socket))
+        self.waits += 1;
+        self.waiting = Some(self.waits);
+        Ok(self.waits)
+    }
+
+    /// What is readable when the turn is back.
+    pub(super) fn socket(&self) -> Rc<Socket> {
+        Rc::clone(&self.socket)
     }
 
     /// Waits until the turn is back, for whatever reason.
     fn abandon_wait(&mut self) -> Result<(), Error> {
-        match self.finish_wait() {
+        match self.waiting.map_or(Ok(()), |wait| self.finish_wait(wait)) {
             Ok(()) | Err(Error::Stalled) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Waits until the turn is back, if it was given away.
-    pub(super) fn finish_wait(&mut self) -> Result<(), Error> {
-        if !std::mem::take(&mut self.is_waiting) {
+    /// Waits until the turn is back, unless this wait is over already.
+    pub(super) fn finish_wait(&mut self, wait: u64) -> Result<(), Error> {
+        if self.waiting.take_if(|waiting| *waiting == wait).is_none() {
             return Ok(());
         }
         match self.hear()? {

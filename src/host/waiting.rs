@@ -26,6 +26,7 @@ pub enum Notify {
 pub struct Waiting {
     session: Shared,
     socket: Rc<Socket>,
+    wait: u64,
 }
 
 impl Waiting {
@@ -36,15 +37,15 @@ impl Waiting {
         until_ps: Option<u64>,
     ) -> Result<Self, Error> {
         let cqs = cqs.iter().map(|cq| cq.number()).collect();
-        let socket = session.borrow_mut().begin_wait(cqs, notify == Notify::Solicited, until_ps)?;
-        Ok(Self { session: Rc::clone(session), socket })
+        let wait = session.borrow_mut().begin_wait(cqs, notify == Notify::Solicited, until_ps)?;
+        Ok(Self { session: Rc::clone(session), socket: session.borrow().socket(), wait })
     }
 
     /// Takes the turn back; blocks if the wait is not over.
     ///
     /// * Errors: as of [`Device::wait`](super::Device::wait).
     pub fn finish(self) -> Result<(), Error> {
-        self.session.borrow_mut().finish_wait()
+        self.session.borrow_mut().finish_wait(self.wait)
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, IoSlice};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +33,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const PATH_MAX: usize = 107;
 /// Connections that have not yet said whose they are.
 const STRANGERS_MAX: usize = 64;
+/// Characters of the reason of a refusal.
+const REASON_MAX: usize = 500;
 
 /// How the application of this name ended, if it will never come.
 type Lost = Box<dyn Fn(&str) -> Option<String> + Send>;
@@ -286,19 +288,16 @@ impl Applications for ApplicationSockets {
                 State::Here(socket, began) => (socket, began),
                 State::Gone | State::Expected => return Ok(None),
             };
-            let heard = receive(&socket);
-            match heard {
+            // Even if it has more to say: there would be no end to it.
+            if began.elapsed() > self.limits.turn {
+                let limit = self.limits.turn;
+                tracing::warn!("application `{}` has had its turn for {limit:?}: given up", application.name);
+                return Ok(None);
+            }
+            match receive(&socket) {
                 Ok(Some(request)) => {
                     application.state = State::Here(socket, began);
                     return Ok(Some(request));
-                }
-                Ok(None) if began.elapsed() > self.limits.turn => {
-                    tracing::warn!(
-                        "application `{}` has had its turn for {:?}: given up",
-                        application.name,
-                        self.limits.turn
-                    );
-                    return Ok(None);
                 }
                 Ok(None) => {
                     wait_readable(&[&socket], LOOK).map_err(|source| system("waiting for an application", source))?;
@@ -311,6 +310,21 @@ impl Applications for ApplicationSockets {
                 Err(Heard::Gone) => return Ok(None),
             }
         }
+    }
+
+    fn departed(&mut self) -> Option<usize> {
+        let here = self.applications.iter().enumerate().filter_map(|(index, application)| match &application.state {
+            State::Here(socket, _) => Some((index, socket)),
+            _ => None,
+        });
+        // Of nothing but its end: what it says is heard in its turn.
+        let (indices, mut ends): (Vec<_>, Vec<_>) =
+            here.map(|(index, socket)| (index, PollFd::new(socket.as_fd(), PollFlags::empty()))).unzip();
+        let count = poll(&mut ends, PollTimeout::ZERO);
+        let closed = ends.iter().position(|end| end.any() == Some(true)).filter(|_| count.is_ok());
+        let gone = indices[closed?];
+        self.applications[gone].state = State::Gone;
+        Some(gone)
     }
 
     fn reply(&mut self, index: usize, reply: &Reply, memory: Option<MemoryTicket>) -> Result<(), ApplicationsError> {
@@ -402,8 +416,10 @@ fn receive(mut socket: &Socket) -> Result<Option<Request>, Heard> {
 }
 
 fn refuse(socket: &Socket, reason: &str) {
+    // It may quote what it refuses.
+    let reason = reason.chars().take(REASON_MAX).collect();
     // Whoever does not listen need not know.
-    let _ = send(socket, &Reply::Refused { reason: reason.to_owned() }, None);
+    let _ = send(socket, &Reply::Refused { reason }, None);
 }
 
 /// Sends a reply. It never waits: whoever does not read its replies has given up.
@@ -419,7 +435,6 @@ fn send(socket: &Socket, reply: &Reply, file: Option<&OwnedFd>) -> io::Result<()
 
 /// Waits until one of the sockets has something to say, or `limit` has passed.
 fn wait_readable(sockets: &[&Socket], limit: Duration) -> io::Result<()> {
-    use std::os::fd::AsFd;
     let mut polled: Vec<_> = sockets.iter().map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)).collect();
     match poll(&mut polled, PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX)) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),

@@ -172,12 +172,14 @@ impl HostMemory {
         self.regions.get(&piece.key.rkey).ok_or(AccessError)?.range(domain, piece, access).map(|_| ())
     }
 
-    /// Whether all of a message can be read.
+    /// Whether all of a message can be read. A piece of no octets may be anywhere.
     ///
     /// * Errors: as [`HostMemory::check`].
     pub fn check_source(&self, domain: Domain, source: &Source) -> Result<(), AccessError> {
         match source {
-            Source::Gather(pieces) => pieces.iter().try_for_each(|&piece| self.check(domain, piece, Access::Read)),
+            Source::Gather(pieces) => {
+                each_part(pieces, Octets::ZERO, length(pieces), |part| self.check(domain, part, Access::Read))
+            }
             Source::Inline(_) => Ok(()),
         }
     }

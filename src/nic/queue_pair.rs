@@ -42,7 +42,7 @@ pub enum Service {
         min_rnr_timer: u8,
         /// So many RNR NAKs in a row are obeyed. Range: 0..=7, and 7 is for ever.
         rnr_retry: u8,
-        /// So many expiries of the transport timer in a row are survived. Range: 0..=7.
+        /// So many expiries of the transport timer are survived with no acknowledgement in between. Range: 0..=7.
         retry: u8,
     },
 }

@@ -27,7 +27,11 @@
 //! when its turn has come. An eventfd would say no more, and its two ends are one file, with one set of flags: an application
 //! could make it block, fill it, and hold up the NIC that raises it.
 //!
-//! Two applications have their turns one after the other, in the order of the scenario where they wake in the same instant.
+//! Two applications have their turns one after the other; where they wake in the same instant, in the order of their nodes
+//! and, at one node, of the scenario.
+//!
+//! An application that dies in its turn has gone at that instant. One that dies while it waits is noticed soon, at no
+//! particular emulated time.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +70,8 @@ pub enum Request {
         service: String,
         private_data: Vec<u8>,
     },
-    /// What is posted is flushed, and the peer sees the end of its queue pair, 1 ms later.
+    /// What is posted is flushed, and the peer sees the end of its queue pair: 1 ms later, or on long links in twice the time
+    /// that a frame needs to the peer.
     DestroyQp {
         qpn: u32,
     },
@@ -104,7 +109,7 @@ pub struct QueuePairRequest {
     pub min_rnr_timer: u8,
     /// How often a message is tried again after finding no receive, 0..=6; 7: for ever.
     pub rnr_retry: u8,
-    /// How often in a row the transport timer may expire, 0..=7.
+    /// How often the transport timer may expire with no acknowledgement in between, 0..=7. An RNR NAK is none.
     pub retry: u8,
 }
 

@@ -36,9 +36,12 @@ use crate::trace::{EventKind, FailureCause};
 
 /// Lines of a doorbell page.
 const DOORBELL_LINES: u32 = 1_024;
-/// How long it takes until the peer of a queue pair that has gone is told. News of this kind travels out of band; this is
-/// longer than anything that is still on its way between the two, such as a last acknowledgement.
+/// How long it takes until the peer of a queue pair that has gone is told, at least: news of this kind travels out of band.
 const GOODBYE: Span = Span::from_ms(1);
+
+/// Pieces of shared memory of all applications together, in equal shares. Each is a mapping of this process, of which a
+/// kernel allows 65,530 by default: half of them are for others, and for those that the NICs are still busy with.
+const MEMORIES_MAX: usize = 32_768;
 
 /// Events in one reply: with the longest names and private data, they stay below the size that a reply may have.
 const NEWS_MAX: usize = 12;
@@ -77,6 +80,9 @@ pub(super) struct Devices<'a> {
     /// Queue pairs whose peers have gone, and when they are told.
     endings: BTreeSet<(Instant, NodeId, Qpn)>,
     actions: VecDeque<Action>,
+    /// How long it takes until the peer of a queue pair that has gone is told: longer than what is on its way between the
+    /// two, such as a last acknowledgement.
+    goodbye: Span,
     next_message: u32,
     next_receive: u64,
     next_qpn: BTreeMap<NodeId, u32>,
@@ -98,6 +104,8 @@ struct Application {
     /// What it has not been told yet.
     news: Vec<Event>,
     next_cq: u32,
+    /// Queue pairs that it has made, those that are gone included.
+    queue_pairs_made: u32,
     /// Of all shared memory that it got.
     octets: usize,
 }
@@ -124,8 +132,8 @@ struct Caller {
 }
 
 impl<'a> Devices<'a> {
-    /// Messages of applications are numbered from `next_message` on.
-    pub(super) fn new(plan: &'a Plan, next_message: u32) -> Self {
+    /// Messages of applications are numbered from `next_message` on; no frame takes longer than `longest_way`, but for queues.
+    pub(super) fn new(plan: &'a Plan, next_message: u32, longest_way: Span) -> Self {
         let applications: Vec<_> = plan
             .applications
             .iter()
@@ -139,6 +147,7 @@ impl<'a> Devices<'a> {
                 regions: BTreeMap::new(),
                 news: Vec::new(),
                 next_cq: 0,
+                queue_pairs_made: 0,
                 octets: 0,
             })
             .collect();
@@ -151,6 +160,7 @@ impl<'a> Devices<'a> {
             due,
             endings: BTreeSet::new(),
             actions: VecDeque::new(),
+            goodbye: GOODBYE.max(longest_way + longest_way),
             next_message,
             next_receive: 0,
             next_qpn: BTreeMap::new(),
@@ -236,6 +246,14 @@ impl<'a> Devices<'a> {
 }
 
 impl Application {
+    /// Pieces of shared memory that it has.
+    fn memories(&self) -> usize {
+        usize::from(self.doorbells.is_some())
+            + self.completion_queues.len()
+            + self.queue_pairs.len()
+            + self.regions.len()
+    }
+
     fn is_waiting(&self) -> bool {
         matches!(self.stage, Stage::Waiting { .. })
     }

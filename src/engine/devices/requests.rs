@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::applications::{Applications, MemoryTicket};
 use super::completion_queue::CompletionQueue;
 use super::queue_pair::{Link, QueuePair};
-use super::{Action, Answer, Asked, Caller, DOORBELL_LINES, Devices, GOODBYE, Memory, Stage, domain};
+use super::{Action, Answer, Asked, Caller, DOORBELL_LINES, Devices, MEMORIES_MAX, Memory, Stage, domain};
 use crate::base::{Instant, NodeId, Octets, Psn, Qpn};
 use crate::nic::{Connection, MemoryKey, Service, SharedRegion};
 use crate::ring::control::{self, Event, Reply, Request};
@@ -17,7 +17,8 @@ use crate::trace::{EventKind, FailureCause};
 /// What one application can have at most. It shares a machine with others.
 const QUEUE_PAIRS_MAX: usize = 4_096;
 const COMPLETION_QUEUES_MAX: usize = 4_096;
-const REGIONS_MAX: usize = 65_536;
+/// Also counting those that are gone: a NIC knows them for as long as it runs.
+const QUEUE_PAIRS_EVER_MAX: usize = 65_536;
 const MEMORY_MAX: usize = 4 << 30;
 /// Numbers of queue pairs of applications begin here, above those that a scenario counts up from 2.
 const FIRST_QPN: u32 = 0x1_0000;
@@ -45,6 +46,10 @@ impl Devices<'_> {
             (_, false) => return Some(refused("the device is not open".into())),
         }
         self.hear(index, now);
+        // Only then, as many queue pairs would make every request long.
+        if matches!(request, Request::Hear {} | Request::Wait { .. }) {
+            self.hear_all_receives(index, now);
+        }
         if let Request::Wait { cqs, solicited_only, until_ps } = request {
             return self.wait(index, cqs, solicited_only, until_ps, now);
         }
@@ -132,6 +137,7 @@ impl Devices<'_> {
     fn create_qp(&mut self, index: usize, asked: &Asked, outside: &mut dyn Applications) -> Result<Answer, Refusal> {
         let application = &self.applications[index];
         limit(application.queue_pairs.len(), QUEUE_PAIRS_MAX, "queue pairs")?;
+        limit(application.queue_pairs_made as usize, QUEUE_PAIRS_EVER_MAX, "queue pairs, one after the other,")?;
         for cq in [asked.send_cq, asked.receive_cq] {
             application.completion_queues.get(&cq).ok_or_else(|| format!("there is no completion queue {cq}"))?;
         }
@@ -150,6 +156,7 @@ impl Devices<'_> {
         let send = Consumer::new(send_part, send).map_err(said)?;
         let receive = Consumer::new(receive_part, receive).map_err(said)?;
         let application = &mut self.applications[index];
+        application.queue_pairs_made += 1;
         for cq in [asked.send_cq, asked.receive_cq] {
             application.completion_queues.get_mut(&cq).expect("it was looked up before").users += 1;
         }
@@ -182,9 +189,7 @@ impl Devices<'_> {
         remote_write: bool,
         outside: &mut dyn Applications,
     ) -> Result<Answer, Refusal> {
-        let application = &self.applications[index];
-        limit(application.regions.len(), REGIONS_MAX, "memory regions")?;
-        let node = application.plan.node;
+        let node = self.applications[index].plan.node;
         let length = usize::try_from(octets).ok().filter(|octets| (1..=MEMORY_MAX).contains(octets));
         let length = length.ok_or_else(|| format!("a region has 1 to {MEMORY_MAX} octets"))?;
         let key = self.next_key.entry(node).or_insert(FIRST_KEY);
@@ -248,6 +253,7 @@ impl Devices<'_> {
         let node = application.plan.node;
         let Some(queue_pair) = application.queue_pairs.remove(&qpn) else { return };
         application.octets -= queue_pair.octets;
+        application.news.retain(|event| !matches!(event, Event::QpFailed { qpn: of, .. } if *of == qpn.get()));
         for cq in [queue_pair.send_cq, queue_pair.receive_cq] {
             if let Some(queue) = application.completion_queues.get_mut(&cq) {
                 queue.users -= 1;
@@ -259,7 +265,7 @@ impl Devices<'_> {
             Link::Calling(service) => drop(self.callers.remove(&service)),
             Link::Up { node: peer, qpn: peer_qpn } => {
                 self.actions.push_back(Action::Fail { node, qpn, cause: FailureCause::Closed });
-                self.endings.insert((now + GOODBYE, peer, peer_qpn));
+                self.endings.insert((now + self.goodbye, peer, peer_qpn));
             }
         }
     }
@@ -280,8 +286,12 @@ impl Devices<'_> {
             return Err(format!("private data has at most {} octets", control::PRIVATE_DATA_MAX));
         }
         let node = self.applications[index].plan.node;
-        if self.queue_pair(index, qpn).is_none_or(|queue_pair| queue_pair.link != Link::None) {
+        let queue_pair = &self.applications[index].queue_pairs[&qpn];
+        if queue_pair.link != Link::None {
             return Err(format!("queue pair {} is connected, or about to be", qpn.get()));
+        }
+        if queue_pair.has_failed {
+            return Err(format!("queue pair {} is in error", qpn.get()));
         }
         let caller = Caller { application: index, qpn, private_data };
         let Some(peer) = self.callers.get(&service) else {
@@ -375,7 +385,9 @@ impl Devices<'_> {
         octets: usize,
         outside: &mut dyn Applications,
     ) -> Result<(Memory, MemoryTicket), Refusal> {
+        let share = MEMORIES_MAX / self.applications.len();
         let application = &mut self.applications[index];
+        limit(application.memories(), share, "pieces of shared memory")?;
         if octets > MEMORY_MAX - application.octets {
             return Err(format!("an application has at most {MEMORY_MAX} octets of shared memory"));
         }

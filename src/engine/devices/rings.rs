@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::queue_pair::{Link, QueuePair, failed_receive};
-use super::{Action, DOORBELL_LINES, Devices, GOODBYE};
+use super::{Action, DOORBELL_LINES, Devices};
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn};
 use crate::nic::{self, MemoryKey, WorkRequest};
 use crate::ring::control::Event;
@@ -14,7 +14,7 @@ use crate::trace::{EventKind, FailureCause, WorkStatus};
 use crate::wire::Verb;
 
 impl Devices<'_> {
-    /// Hears the doorbells that were rung, and looks for receives that were posted.
+    /// Hears the doorbells that were rung.
     pub(super) fn hear(&mut self, index: usize, now: Instant) {
         // No more than the page holds: whoever rings meanwhile is heard with the next request.
         for _ in 0..DOORBELL_LINES {
@@ -37,6 +37,10 @@ impl Devices<'_> {
                 }
             }
         }
+    }
+
+    /// Looks for receives that were posted: they have no doorbells.
+    pub(super) fn hear_all_receives(&mut self, index: usize, now: Instant) {
         let qpns: Vec<_> = self.applications[index].queue_pairs.keys().copied().collect();
         qpns.into_iter().for_each(|qpn| self.hear_receives(index, qpn, now));
     }
@@ -128,7 +132,13 @@ impl Devices<'_> {
             // The NIC knows it: it flushes what it has and says that the queue pair has failed.
             Link::Up { .. } => self.actions.push_back(Action::Fail { node, qpn, cause }),
             Link::None | Link::Calling(_) => {
-                if !std::mem::replace(&mut queue_pair.has_failed, true) {
+                // Nobody can be connected to it any more.
+                let link = std::mem::replace(&mut queue_pair.link, Link::None);
+                let is_news = !std::mem::replace(&mut queue_pair.has_failed, true);
+                if let Link::Calling(service) = link {
+                    self.callers.remove(&service);
+                }
+                if is_news {
                     self.bring(index, Event::QpFailed { qpn: qpn.get(), cause: cause.text().into() }, now);
                 }
                 self.flush(index, qpn, now);
@@ -185,9 +195,8 @@ impl Devices<'_> {
                 let Some(queue_pair) = self.queue_pair(index, qpn) else { return };
                 queue_pair.has_failed = true;
                 // No packet tells the peer of this one.
-                if let (FailureCause::MemoryGone, Link::Up { node, qpn }) = (cause, &queue_pair.link) {
-                    let ending = (now + GOODBYE, *node, *qpn);
-                    self.endings.insert(ending);
+                if let (FailureCause::MemoryGone, &Link::Up { node, qpn }) = (cause, &queue_pair.link) {
+                    self.endings.insert((now + self.goodbye, node, qpn));
                 }
                 self.bring(index, Event::QpFailed { qpn: qpn.get(), cause: cause.text().into() }, now);
                 self.flush(index, qpn, now);
