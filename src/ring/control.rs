@@ -32,6 +32,12 @@
 //!
 //! An application that dies in its turn has gone at that instant. One that dies while it waits is noticed soon, at no
 //! particular emulated time.
+//!
+//! # Limits
+//!
+//! An application has at most 4 GiB of shared memory, in 32,768 pieces that all applications of a run share equally: the
+//! doorbell page, a completion queue, the queues of a queue pair and a region are a piece each. It has 4,096 queue pairs and
+//! 4,096 completion queues at a time, and 65,536 queue pairs in its life. What goes beyond is refused.
 
 use serde::{Deserialize, Serialize};
 
