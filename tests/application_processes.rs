@@ -83,6 +83,16 @@ impl Nics {
         self.child.take().unwrap().wait_with_output().unwrap()
     }
 
+    /// Those who wait for it are free, and the run says why it failed.
+    fn assert_gave_up_the_client(&mut self, server: Child) {
+        let (status, said) = end(server);
+        assert!(!status.success() && said.contains("nothing is under way"), "{said}");
+        let output = self.end();
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        let why = "FAILED: application `client` kept its turn for 1s, and was given up";
+        assert!(text(&output.stdout).contains(why), "{}", text(&output.stdout));
+    }
+
     fn assert_no_sockets(&self) {
         let left: Vec<_> = ["a", "b"].into_iter().filter(|node| self.socket(node).exists()).collect();
         assert!(left.is_empty(), "sockets of {left:?} are left");
@@ -390,10 +400,7 @@ fn regression_waits_that_end_at_once_do_not_make_a_turn_longer() {
     };
     assert!(matches!(error, Error::Gone), "{error}");
     assert!(began.elapsed() >= Duration::from_secs(1));
-    // Those who wait for it are free.
-    let (status, said) = end(server);
-    assert!(!status.success() && said.contains("nothing is under way"), "{said}");
-    assert_eq!(nics.end().status.code(), Some(0));
+    nics.assert_gave_up_the_client(server);
 }
 
 #[test]
@@ -415,7 +422,5 @@ fn regression_an_application_that_talks_without_a_pause_does_not_make_its_turn_l
         }
     });
     assert!(began.elapsed() >= Duration::from_secs(1));
-    let (status, said) = end(server);
-    assert!(!status.success() && said.contains("nothing is under way"), "{said}");
-    assert_eq!(nics.end().status.code(), Some(0));
+    nics.assert_gave_up_the_client(server);
 }

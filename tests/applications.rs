@@ -648,3 +648,35 @@ fn regression_scatter_elements_of_no_octets_need_no_region() {
     assert_eq!((in_short(&sent), in_short(&received)), ((1, Status::Success), (2, Status::Success)));
     run.assert_all_well();
 }
+
+#[test]
+fn a_scenario_may_expect_something_of_what_applications_send() {
+    let play = |expectations: &str| {
+        let (_, _, run) = run(
+            expectations,
+            |socket| {
+                let mut desk = Desk::new(socket, "client", QueuePairConfig::default())?;
+                let (address, _) = desk.meet()?;
+                desk.post(WorkRequest::write(1, address, 0).gather(&[desk.memory.sge(0..9)])?)?;
+                desk.cq.wait()
+            },
+            |socket| stays(socket, "server"),
+        );
+        run.shortcomings().iter().map(|shortcoming| shortcoming.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(play("[[expect]]\nmessage = 0\nstatus = 'failed'"), [""; 0]);
+    let found =
+        play("[[expect]]\nmessage = '0..1'\nstatus = 'failed'\n[[expect]]\nmessage = 'all'\nstatus = 'completed'");
+    assert!(found.len() == 2 && found[0].contains("only 1") && found[1].contains("message 0 failed"), "{found:?}");
+}
+
+#[test]
+fn of_no_messages_at_all_nothing_is_true() {
+    let (_, _, run) = run(
+        "[[expect]]\nmessage = 'all'\nstatus = 'completed'",
+        |socket| stays(socket, "client"),
+        |socket| Desk::new(socket, "server", QueuePairConfig::default())?.meet(),
+    );
+    let found: Vec<_> = run.shortcomings().iter().map(|shortcoming| shortcoming.to_string()).collect();
+    assert!(found.len() == 1 && found[0].contains("no message was posted"), "{found:?}");
+}

@@ -532,3 +532,34 @@ fn queue_pairs_that_are_gone_count_for_the_number_that_an_application_can_ever_h
     drop(raw);
     nics.finish().unwrap().assert_all_well();
 }
+
+#[test]
+fn an_application_is_told_what_is_wrong_with_an_entry() {
+    let nics = Scenario::pair().with(PAIR).serve_in_memory().unwrap();
+    let meet = |name: &str| {
+        let mut raw = Raw::connect(nics.socket(name));
+        raw.open(name);
+        raw.ask(&Request::CreateCq { entries: 4 });
+        raw.ask(&Request::CreateQp(SMALL));
+        raw.ask(&Request::Connect { qpn: 0x1_0000, service: "meeting".into(), private_data: Vec::new() });
+        raw
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| meet("server").ask(&wait(Vec::new(), Some(9))));
+        let mut raw = meet("client");
+        assert!(matches!(raw.ask(&wait(Vec::new(), None)), Some(Reply::Woken { events, .. }) if events.len() == 1));
+        let [page, queues] = [0, 2].map(|number: usize| Arc::clone(&raw.memories[number]));
+        let mut doorbells = DoorbellWriter::new((*page).as_ref(), Geometry::read((*page).as_ref()).unwrap()).unwrap();
+        let mut send = Producer::new((*queues).as_ref(), Geometry::read((*queues).as_ref()).unwrap()).unwrap();
+        // Version 1, opcode 99, flags, ..., wr_id 7.
+        let mut entry = [0; 64];
+        (entry[0], entry[1], entry[8]) = (1, 99, 7);
+        let producer_index = send.post(&entry).unwrap();
+        doorbells.ring(0x1_0000, producer_index).unwrap();
+        let told = raw.ask(&wait(Vec::new(), None));
+        let Some(Reply::Woken { events, .. }) = told else { panic!("{told:?}") };
+        let [Event::EntryRefused { wr_id: 7, why, .. }, ..] = &events[..] else { panic!("{events:?}") };
+        assert!(why.contains("99"), "{why}");
+    });
+    nics.finish().unwrap();
+}

@@ -63,6 +63,15 @@ fn messages_far_apart_have_different_octets() {
     assert_confirmed(&ran, "1204 frames confirmed, 602 of them with payload; 0 wrong; 0 not RoCEv2");
 }
 
+#[test]
+fn frames_of_applications_are_confirmed_without_their_payload() {
+    let player = Path::new(common::PROGRAM).parent().unwrap().join("examples/ping_pong");
+    let exec = ["client", "server"].map(|name| format!("--exec={name}={}", player.display()));
+    let ran = run_well(include_str!("../examples/ping-pong.toml"), &[&exec[0], &exec[1]]);
+    // 10 SENDs and 10 WRITEs with immediate, one packet each, and their ACKs, at both ends.
+    assert_confirmed(&ran, "80 frames confirmed, 0 of them with payload; 0 wrong; 0 not RoCEv2");
+}
+
 /// Otherwise "confirmed" would mean nothing.
 #[test]
 fn a_flipped_bit_is_found_wherever_it_is() {

@@ -28,7 +28,11 @@ pub struct Options {
 }
 
 fn parse_exec(text: &str) -> Result<(String, String), String> {
-    let (name, command) = text.split_once('=').ok_or("write APPLICATION=COMMAND, such as client=./client")?;
+    let parts = text.split_once('=');
+    let (name, command) = parts.ok_or("write APPLICATION=COMMAND, such as client=./client")?;
+    if command.trim().is_empty() {
+        return Err("there is no command behind the =".to_owned());
+    }
     Ok((name.to_owned(), command.to_owned()))
 }
 

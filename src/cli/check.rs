@@ -23,8 +23,12 @@ pub fn check(arguments: &Arguments) -> Result<Status, Failure> {
             Ok(parsed) => {
                 eprint!("{}", parsed.warnings.render(has_colours()));
                 let plan = parsed.plan;
+                let applications = match plan.applications.len() as u64 {
+                    0 => String::new(),
+                    count => format!(", and those of {}", counted(count, "application")),
+                };
                 say(&format!(
-                    "{}: ok: {}, {}, {}, {}\n",
+                    "{}: ok: {}, {}, {}, {}{applications}\n",
                     path.display(),
                     counted(plan.node_count() as u64, "node"),
                     counted(plan.links.len() as u64, "link"),

@@ -44,11 +44,14 @@ pub trait Applications: fmt::Debug {
     /// A turn begins: from now on it counts how long the application takes.
     fn begin_turn(&mut self, application: usize);
 
-    /// What the application says next; blocks while it thinks. `None`: it has gone, or has been given up.
+    /// What the application says next; blocks while it thinks. `None`: it has gone, or is given up now.
     fn request(&mut self, application: usize) -> Result<Option<Request>, ApplicationsError>;
 
     /// An application that has gone without having its turn, each once.
     fn departed(&mut self) -> Option<usize>;
+
+    /// Who was given up while it was still there, and why, such as "application `a` kept its turn for 60 s".
+    fn given_up(&self) -> &[String];
 
     /// Answers, and hands memory over. That nobody is there to hear it shows at the next request.
     fn reply(

@@ -93,6 +93,8 @@ pub struct Outcome {
     pub failed: Vec<MessageId>,
     /// Applications that were still there when the run ended.
     pub attached: Vec<String>,
+    /// Why applications were given up that were still there.
+    pub given_up: Vec<String>,
     /// Messages whose octets arrived changed.
     pub mismatches: Vec<Mismatch>,
     /// Octets compared between both ends' memories.
@@ -481,6 +483,7 @@ impl<'a> Engine<'a> {
             interrupted,
             unfinished,
             attached: self.devices.attached().map(str::to_owned).collect(),
+            given_up: self.applications.as_deref().map_or_else(Vec::new, |served| served.given_up().to_vec()),
             failed: self.audit.failures().collect(),
             mismatches: self.audit.mismatches().to_vec(),
             compared: self.audit.compared(),

@@ -91,6 +91,8 @@ pub enum Shortcoming {
         applications: Vec<String>,
         end: Instant,
     },
+    /// An application was still there and was given up: what follows depends on real time. The line says why.
+    GivenUp(String),
     /// What arrived is not what was sent.
     Corrupted(Mismatch),
     /// A frame was dropped although its class has PFC; the line says which.
@@ -128,6 +130,7 @@ impl Outcome {
             let mut places = self.violations.first.iter().map(|violation| violation.at);
             shortcomings.extend(lines.map(|line| Shortcoming::LosslessViolation { line, at: places.next() }));
         }
+        shortcomings.extend(self.given_up.iter().cloned().map(Shortcoming::GivenUp));
         if !self.attached.is_empty() {
             shortcomings.push(Shortcoming::StillAttached { applications: self.attached.clone(), end: self.end });
         }
@@ -155,7 +158,8 @@ impl Shortcoming {
         match self {
             Self::Interrupted(at) => Some(*at),
             Self::LosslessViolation { at, .. } | Self::ExpectationFailed { at, .. } => *at,
-            Self::StillAttached { .. }
+            Self::GivenUp(_)
+            | Self::StillAttached { .. }
             | Self::Unfinished { .. }
             | Self::Corrupted(_)
             | Self::FaultNeverFired { .. }
@@ -178,7 +182,9 @@ impl fmt::Display for Shortcoming {
             Self::StillAttached { applications, end } => {
                 write!(f, "still attached at {end}: {}", applications.join(", "))
             }
-            Self::LosslessViolation { line, .. } | Self::ExpectationFailed { line, .. } => f.write_str(line),
+            Self::GivenUp(line) | Self::LosslessViolation { line, .. } | Self::ExpectationFailed { line, .. } => {
+                f.write_str(line)
+            }
             Self::FaultNeverFired { name, matched: 0 } => write!(f, "fault `{name}` never happened: no frame matched"),
             Self::FaultNeverFired { name, matched } => {
                 let frames = counted(*matched, "frame");

@@ -49,6 +49,7 @@ pub struct ApplicationSockets {
     memories: BTreeMap<MemoryTicket, OwnedFd>,
     tickets: u64,
     limits: Limits,
+    given_up: Vec<String>,
     stop: Arc<AtomicBool>,
     lost: Lost,
 }
@@ -122,6 +123,7 @@ impl ApplicationSockets {
             memories: BTreeMap::new(),
             tickets: 0,
             limits,
+            given_up: Vec::new(),
             stop,
             lost: Box::new(|_| None),
         };
@@ -290,8 +292,8 @@ impl Applications for ApplicationSockets {
             };
             // Even if it has more to say: there would be no end to it.
             if began.elapsed() > self.limits.turn {
-                let limit = self.limits.turn;
-                tracing::warn!("application `{}` has had its turn for {limit:?}: given up", application.name);
+                let (name, limit) = (&application.name, self.limits.turn);
+                self.given_up.push(format!("application `{name}` kept its turn for {limit:?}, and was given up"));
                 return Ok(None);
             }
             match receive(&socket) {
@@ -327,12 +329,21 @@ impl Applications for ApplicationSockets {
         Some(gone)
     }
 
+    fn given_up(&self) -> &[String] {
+        &self.given_up
+    }
+
     fn reply(&mut self, index: usize, reply: &Reply, memory: Option<MemoryTicket>) -> Result<(), ApplicationsError> {
         let file = memory.and_then(|ticket| self.memories.remove(&ticket));
         let application = &mut self.applications[index];
         let State::Here(socket, _) = &application.state else { return Ok(()) };
         if let Err(error) = send(socket, reply, file.as_ref()) {
-            tracing::warn!("application `{}` does not hear its answers: given up ({error})", application.name);
+            // One that has gone is heard of soon enough.
+            if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) {
+                let name = &application.name;
+                self.given_up
+                    .push(format!("application `{name}` did not read its answers ({error}), and was given up"));
+            }
             application.state = State::Gone;
         }
         Ok(())

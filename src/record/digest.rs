@@ -112,7 +112,11 @@ fn verdict(input: &SummaryInput<'_>) -> Vec<String> {
                 Octets::ZERO => String::new(),
                 compared => format!(", {} compared and equal", size(compared)),
             };
-            vec![format!("all well: {done}{equal}")]
+            vec![match totals.completed == totals.posted {
+                true => format!("all well: {done}{equal}"),
+                // None of the scenario's own: that would have failed the run.
+                false => format!("ended: {done}{equal}; the others are for the applications to judge"),
+            }]
         }
         Outcome::Failed(reasons) if reasons.is_empty() => vec!["FAILED".into()],
         Outcome::Failed(reasons) => reasons.iter().map(|reason| format!("FAILED: {reason}")).collect(),
@@ -209,7 +213,8 @@ pub(super) fn decimal(value: u64, unit: u64, decimals: u32) -> String {
 mod tests {
     use super::super::story::{self, A, Run, posted};
     use super::*;
-    use crate::trace::Event;
+    use crate::base::MessageId;
+    use crate::trace::{Event, EventKind, WorkStatus};
 
     fn digest_of(events: &[Event], outcome: &Outcome, wall: Option<Duration>) -> String {
         digest(&Run::of(events).input(outcome), wall)
@@ -267,6 +272,16 @@ mod tests {
             FAILED: message 0 is unfinished at 333.924 ns
             next: messages.csv for how far message 0 got, and --events for what held it up
         ");
+    }
+
+    #[test]
+    fn what_applications_failed_to_send_is_not_all_well() {
+        let status = WorkStatus::RemoteAccessError;
+        let failed = story::at(9, A, EventKind::MessageFailed { message: MessageId(1), qpn: story::qpn(2), status });
+        let events = [posted(0, A, 0, 8), posted(0, A, 1, 8), story::completed(5, A, 0), failed];
+        let text = digest_of(&events, &Outcome::AllWell, None);
+        let line = text.lines().find(|line| line.starts_with("ended: 1 of 2 messages completed"));
+        assert!(line.is_some_and(|line| line.ends_with("; the others are for the applications to judge")), "{text}");
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub enum Request {
         remote_write: bool,
     },
     /// Connects to the queue pair, of whichever application and NIC, that asks for the same `service`. Both are told of the
-    /// other with [`Event::Connected`]; what was posted until then waits.
+    /// other with [`Event::Connected`], which a [`Request::Wait`] brings; what was posted until then waits.
     Connect {
         qpn: u32,
         service: String,
@@ -133,7 +133,7 @@ pub enum Reply {
     CqCreated {
         cq: u32,
     },
-    /// With one memory that holds the send queue and, from `receive_offset` octets on, the receive queue.
+    /// With one memory that holds the send queue, from its first octet on, and the receive queue from octet `receive_offset`.
     QpCreated {
         qpn: u32,
         receive_offset: u64,
@@ -166,6 +166,8 @@ pub enum Event {
         peer_qpn: u32,
         private_data: Vec<u8>,
     },
+    /// An entry of the send or the receive queue cannot be carried out: its queue pair fails.
+    EntryRefused { qpn: u32, wr_id: u64, why: String },
     /// The queue pair is in error; what was posted has been, or will be, flushed. The peer learns of it by a NAK, where
     /// there is one for the cause, and otherwise when this end is destroyed or its retries are used up, as with verbs.
     QpFailed { qpn: u32, cause: String },

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  octet 0        1      2             4                   8                12
-//!       | version | kind | WQE octets | queue pair handle | producer index | reserved .. 64 |    a doorbell, always
+//!       | version | kind | WQE octets |        QPN        | producer index | reserved .. 64 |    a doorbell, always
 //!       | WQE ............................................................................ 64 |  \ BlueFlame only:
 //!       | ....................... its last line, unused octets as they were             .. 64 |  / ceil(octets / 64) lines
 //! ```
@@ -29,7 +29,7 @@ const DOORBELL_OCTETS: usize = 12;
 /// A doorbell as the device hears it. Nothing in it is checked against the queue pair yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doorbell {
-    /// Which queue pair, by the name that the device gave it for doorbells.
+    /// Which queue pair: its QPN. A doorbell for one that is not there is heard by nobody, as from hardware.
     pub queue_pair: u32,
     /// For [`Consumer::announce`].
     pub producer_index: u32,

@@ -26,6 +26,9 @@
 //! | 12..16 | octets of a slot |
 //! | 64..72 | PI, the producer index, 0..N |
 //! | 128..136 | CI, the consumer index, 0..N |
+//! | 192.. | the slots |
+//!
+//! What lies in a slot, octet by octet: [`wqe`], [`receive_entry`], [`cqe`], [`doorbell`].
 //!
 //! The two sides do not trust each other. Where memory comes from, who may have it and how a sleeper is woken is not this
 //! room's business; nor is what a key or an address in an entry is worth.
@@ -68,19 +71,19 @@
 
 mod consumer;
 pub mod control;
-mod cqe;
-mod doorbell;
+pub mod cqe;
+pub mod doorbell;
 mod error;
 mod geometry;
 mod memory;
 mod octets;
 mod primitive;
 mod producer;
-mod receive_entry;
+pub mod receive_entry;
 mod scatter;
 #[cfg(test)]
 mod tests;
-mod wqe;
+pub mod wqe;
 
 pub use consumer::Consumer;
 pub use cqe::{CompletionOpcode, Cqe, Status};

@@ -47,6 +47,8 @@ pub(super) struct Scene<'s> {
     pub network: &'s Network,
     pub traffic: &'s Traffic,
     pub until: Instant,
+    /// They post messages too, with the numbers that follow: how many, nobody knows.
+    pub has_applications: bool,
     /// Number of the first message of each post, and behind the last the number of all.
     firsts: Vec<u64>,
     /// Packets of the longest message between two NICs, by the one that sends and the one that receives.
@@ -72,14 +74,14 @@ const KINDS: [(&str, Kinds); 10] = [
 const LISTED_MAX: u64 = 10_000;
 
 impl<'s> Scene<'s> {
-    pub(super) fn new(network: &'s Network, traffic: &'s Traffic, until: Instant) -> Self {
+    pub(super) fn new(network: &'s Network, traffic: &'s Traffic, until: Instant, has_applications: bool) -> Self {
         let mut next = 0;
         let mut firsts = vec![0];
         firsts.extend(traffic.posts.iter().map(|post| {
             next += u64::from(post.count);
             next
         }));
-        let mut scene = Self { network, traffic, until, firsts, longest: BTreeMap::new() };
+        let mut scene = Self { network, traffic, until, has_applications, firsts, longest: BTreeMap::new() };
         for post in 0..traffic.posts.len() {
             let packets = scene.packets(post);
             let longest = scene.longest.entry(scene.ends(post)).or_default();
@@ -413,6 +415,7 @@ fn are_sent(
         let last = scene.message_count().saturating_sub(1);
         let numbers = format!("messages have the numbers 0 to {last} in the order of [[posts]]");
         let (message, label, help) = match scene.post_of(u64::from(message)).map(|post| scene.ends(post)) {
+            None if scene.has_applications => continue,
             None => (format!("there is no message {message}"), "nobody posts it", numbers),
             Some(ends) => {
                 if *known.entry(ends).or_insert_with(|| network.can_pass(way.side(), ends.0, ends.1)) {

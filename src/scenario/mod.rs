@@ -128,7 +128,7 @@ fn read(file_name: &str, text: &str, report: &mut Report) -> Option<Plan> {
     let network = Network::read(&mut root, report)?;
     let traffic = Traffic::read(&mut root, &network, until, report);
     let applications = applications::read(&mut root, &network, until, report);
-    let scene = Scene::new(&network, &traffic, until);
+    let scene = Scene::new(&network, &traffic, until, !applications.is_empty());
     let faults = faults::read(&mut root, &scene, report);
     let expectations = expect::read(&mut root, &scene, &faults, report);
     root.finish(|name| attributes::table_of(name, Owner::Scenario), report);

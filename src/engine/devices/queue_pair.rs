@@ -34,7 +34,7 @@ pub(super) struct QueuePair {
     window: usize,
     sending: VecDeque<Sending>,
     /// The number of the entry behind those, if it cannot be carried out. Nothing is read beyond it.
-    refused: Option<u64>,
+    refused: Option<Refused>,
     receive: Consumer<Memory>,
     /// The numbers of the receives that the NIC has.
     receiving: VecDeque<u64>,
@@ -52,6 +52,13 @@ pub(super) enum Link {
         node: NodeId,
         qpn: Qpn,
     },
+}
+
+/// An entry that cannot be carried out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refused {
+    pub wr_id: u64,
+    pub why: EntryError,
 }
 
 /// An entry of the send queue that the NIC has.
@@ -133,21 +140,21 @@ impl QueuePair {
                 self.sending.push_back(Sending { message, entry, slot });
                 Some(wqe)
             }
-            Err(_) => {
-                self.refused = Some(Wqe::wr_id(slot));
+            Err(why) => {
+                self.refused = Some(Refused { wr_id: Wqe::wr_id(slot), why });
                 None
             }
         }
     }
 
     /// The oldest entry is one that cannot be carried out: its completion says so, and the queue pair is in error.
-    pub(super) fn refuse_oldest(&mut self) -> Option<Cqe> {
+    pub(super) fn refuse_oldest(&mut self) -> Option<(Refused, Cqe)> {
         if self.has_failed || !self.sending.is_empty() {
             return None;
         }
-        let wr_id = self.refused.take()?;
+        let refused = self.refused.take()?;
         self.has_failed = true;
-        self.give_up(wr_id, Status::LocalQpOperationError)
+        Some((refused, self.give_up(refused.wr_id, Status::LocalQpOperationError)?))
     }
 
     /// Reads again what the NIC has (specification R2). `false` if a slot has changed meanwhile: nothing can be rebuilt from
@@ -180,7 +187,7 @@ impl QueuePair {
         }
         let mut buffer = [0; MAX_SLOT];
         let wr_id = match self.refused.take() {
-            Some(wr_id) => wr_id,
+            Some(refused) => refused.wr_id,
             None => Wqe::wr_id(self.send.fetch(&mut buffer)?),
         };
         self.give_up(wr_id, Status::WorkRequestFlushed)
@@ -207,19 +214,20 @@ impl QueuePair {
     /// The next receive that the NIC should have.
     ///
     /// * Errors: it cannot be carried out, and none behind it can. The queue pair is to fail.
-    pub(super) fn next_receive(&mut self) -> Option<Result<ReceiveEntry, EntryError>> {
+    pub(super) fn next_receive(&mut self) -> Option<Result<ReceiveEntry, Refused>> {
         let may_go = matches!(self.link, Link::Up { .. }) && !self.has_failed && self.refused_receive.is_none();
         if !may_go {
             return None;
         }
         let mut buffer = [0; MAX_SLOT];
         let slot = self.receive.fetch(&mut buffer)?;
+        let wr_id = ReceiveEntry::wr_id(slot);
         let entry = ReceiveEntry::decode(slot);
         match entry {
-            Ok(_) => self.receiving.push_back(ReceiveEntry::wr_id(slot)),
-            Err(_) => self.refused_receive = Some(ReceiveEntry::wr_id(slot)),
+            Ok(_) => self.receiving.push_back(wr_id),
+            Err(_) => self.refused_receive = Some(wr_id),
         }
-        Some(entry)
+        Some(entry.map_err(|why| Refused { wr_id, why }))
     }
 
     /// The oldest receive is done with.

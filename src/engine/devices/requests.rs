@@ -253,7 +253,10 @@ impl Devices<'_> {
         let node = application.plan.node;
         let Some(queue_pair) = application.queue_pairs.remove(&qpn) else { return };
         application.octets -= queue_pair.octets;
-        application.news.retain(|event| !matches!(event, Event::QpFailed { qpn: of, .. } if *of == qpn.get()));
+        application.news.retain(|event| match event {
+            Event::QpFailed { qpn: of, .. } | Event::EntryRefused { qpn: of, .. } => *of != qpn.get(),
+            _ => true,
+        });
         for cq in [queue_pair.send_cq, queue_pair.receive_cq] {
             if let Some(queue) = application.completion_queues.get_mut(&cq) {
                 queue.users -= 1;

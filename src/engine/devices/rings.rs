@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::queue_pair::{Link, QueuePair, failed_receive};
+use super::queue_pair::{Link, QueuePair, Refused, failed_receive};
 use super::{Action, DOORBELL_LINES, Devices};
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn};
 use crate::nic::{self, MemoryKey, WorkRequest};
@@ -88,7 +88,8 @@ impl Devices<'_> {
             self.actions.push_back(Action::Post { node, qpn, peer_qpn, work });
         }
         let refused = self.queue_pair(index, qpn).and_then(QueuePair::refuse_oldest);
-        if let Some(cqe) = refused {
+        if let Some((refused, cqe)) = refused {
+            self.explain(index, qpn, refused, now);
             self.complete_send(index, qpn, cqe, now);
             self.fail(index, qpn, FailureCause::BadWorkRequest, now);
         }
@@ -115,13 +116,19 @@ impl Devices<'_> {
                     self.next_receive += 1;
                 }
                 // It cannot be carried out, and no later one before it.
-                Some(Err(_)) => {
+                Some(Err(refused)) => {
+                    self.explain(index, qpn, refused, now);
                     self.fail(index, qpn, FailureCause::BadWorkRequest, now);
                     break;
                 }
             }
         }
         self.flush(index, qpn, now);
+    }
+
+    /// Says what is wrong with an entry.
+    fn explain(&mut self, index: usize, qpn: Qpn, Refused { wr_id, why }: Refused, now: Instant) {
+        self.bring(index, Event::EntryRefused { qpn: qpn.get(), wr_id, why: why.to_string() }, now);
     }
 
     /// A queue pair fails by what the device found out, rather than its NIC.

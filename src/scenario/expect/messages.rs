@@ -42,13 +42,18 @@ impl<'p> MessageWatch<'p> {
             return Finding { ok: false, expected, got, at: Some(at), node: Some(row.node) };
         }
         let wanted = match self.which {
-            Messages::All => self.count,
+            // Of none at all, anything could be said.
+            Messages::All => self.count.max(1),
             Messages::Ranges(ranges) => {
                 ranges.iter().map(|(first, last)| u64::from(last - first) + 1).max().unwrap_or(0)
             }
         };
         let posted = self.rows.len() as u64;
-        let got = if posted < wanted { format!("only {posted} were posted") } else { "all of it".to_owned() };
+        let got = match posted {
+            0 => "no message was posted".to_owned(),
+            _ if posted < wanted => format!("only {posted} were posted"),
+            _ => "all of it".to_owned(),
+        };
         Finding { ok: posted >= wanted, expected, got, at: None, node: None }
     }
 }

@@ -132,6 +132,7 @@ impl Reader<'_, '_> {
         let count = self.scene.message_count();
         if let Some((_, last)) = ranges.iter().find(|(_, last)| *last >= count)
             && self.scene.traffic.is_sound
+            && !self.scene.has_applications
         {
             self.report.push(
                 Diagnostic::error(subject.value.span(), format!("there is no message {last}"))
