@@ -137,7 +137,7 @@ impl Devices<'_> {
     fn create_qp(&mut self, index: usize, asked: &Asked, outside: &mut dyn Applications) -> Result<Answer, Refusal> {
         let application = &self.applications[index];
         limit(application.queue_pairs.len(), QUEUE_PAIRS_MAX, "queue pairs")?;
-        limit(application.queue_pairs_made as usize, QUEUE_PAIRS_EVER_MAX, "queue pairs, one after the other,")?;
+        limit(application.queue_pairs_made as usize, QUEUE_PAIRS_EVER_MAX, "queue pairs in its life")?;
         for cq in [asked.send_cq, asked.receive_cq] {
             application.completion_queues.get(&cq).ok_or_else(|| format!("there is no completion queue {cq}"))?;
         }
