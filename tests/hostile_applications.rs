@@ -563,3 +563,23 @@ fn an_application_is_told_what_is_wrong_with_an_entry() {
     });
     nics.finish().unwrap();
 }
+
+#[test]
+fn a_doorbell_for_a_queue_pair_that_is_not_there_leaves_a_trace() {
+    let nics = Scenario::pair().with("[[applications]]\nname = 'client'\nnode = 'a'").serve_in_memory().unwrap();
+    let mut raw = Raw::connect(nics.socket("client"));
+    raw.open("client");
+    let page = Arc::clone(&raw.memories[0]);
+    let mut doorbells = DoorbellWriter::new((*page).as_ref(), Geometry::read((*page).as_ref()).unwrap()).unwrap();
+    for queue_pair in [2, 0x1_0000, u32::MAX] {
+        doorbells.ring(queue_pair, 1).unwrap();
+    }
+    raw.ask(&Request::Hear {});
+    drop(raw);
+    let run = nics.finish().unwrap();
+    let unheard = run.events().iter().filter_map(|event| match event.kind {
+        EventKind::DoorbellUnheard { queue_pair, application: 0 } => Some(queue_pair),
+        _ => None,
+    });
+    assert_eq!(unheard.collect::<Vec<_>>(), [2, 0x1_0000, u32::MAX]);
+}

@@ -29,7 +29,7 @@ const DOORBELL_OCTETS: usize = 12;
 /// A doorbell as the device hears it. Nothing in it is checked against the queue pair yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doorbell {
-    /// Which queue pair: its QPN. A doorbell for one that is not there is heard by nobody, as from hardware.
+    /// Which queue pair: its QPN. A doorbell for one that is not there is heard by nobody, as from hardware; the trace of the run says so.
     pub queue_pair: u32,
     /// For [`Consumer::announce`].
     pub producer_index: u32,

@@ -189,6 +189,8 @@ pub enum EventKind {
     ApplicationLeft { application: u16 },
     /// The device heard a doorbell: so many work requests are new in a send queue.
     DoorbellRung { qpn: Qpn, producer_index: u32, entries: u32 },
+    /// A doorbell rang for a queue pair that the application does not have: nobody heard it.
+    DoorbellUnheard { application: u16, queue_pair: u32 },
 
     // Queue pairs of applications: receives, and what goes wrong.
     /// The sending host was told that the message was not carried out. Some of it may have arrived, or all of it.

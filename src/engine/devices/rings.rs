@@ -9,7 +9,7 @@ use super::{Action, DOORBELL_LINES, Devices};
 use crate::base::{Instant, MessageId, NodeId, Octets, Qpn};
 use crate::nic::{self, MemoryKey, WorkRequest};
 use crate::ring::control::Event;
-use crate::ring::{CompletionOpcode, Cqe, Operation, Payload, Sge, Status, Wqe};
+use crate::ring::{CompletionOpcode, Cqe, Doorbell, Operation, Payload, Sge, Status, Wqe};
 use crate::trace::{EventKind, FailureCause, WorkStatus};
 use crate::wire::Verb;
 
@@ -22,11 +22,18 @@ impl Devices<'_> {
             match doorbells.poll() {
                 Ok(None) => break,
                 Ok(Some(doorbell)) => {
-                    // A doorbell for what is not there is heard by nobody, as from hardware.
-                    let qpn = Qpn::new(doorbell.queue_pair);
-                    if let Some(qpn) = qpn.filter(|qpn| self.applications[index].queue_pairs.contains_key(qpn)) {
-                        let blue_flame = Octets::new(doorbell.blue_flame.len() as u64);
-                        self.ring(index, qpn, doorbell.producer_index, blue_flame, now);
+                    let Doorbell { queue_pair, producer_index, blue_flame } = doorbell;
+                    let qpn = Qpn::new(queue_pair);
+                    match qpn.filter(|qpn| self.applications[index].queue_pairs.contains_key(qpn)) {
+                        Some(qpn) => {
+                            self.ring(index, qpn, producer_index, Octets::new(blue_flame.len() as u64), now);
+                        }
+                        // As from hardware; but it leaves a trace.
+                        None => {
+                            let node = self.applications[index].plan.node;
+                            let event = EventKind::DoorbellUnheard { application: index as u16, queue_pair };
+                            self.actions.push_back(Action::Tell { node, event });
+                        }
                     }
                 }
                 // A page that has been tampered with has nothing to say any more: all that it could speak for ends.

@@ -9,6 +9,7 @@ pub(in super::super) fn fields(event: &str) -> Vec<&'static str> {
     let (own, shared): (&[&'static str], &[&[&'static str]]) = match event {
         "message_posted" => (&["message", "peer", "qpn", "verb", "bytes"], &[]),
         "application_opened" | "application_left" => (&["application"], &[]),
+        "doorbell_unheard" => (&["application", "queue_pair"], &[]),
         "doorbell_rung" => (&["qpn", "producer_index", "entries"], &[]),
         "message_started" => (&["message", "qpn", "first_psn", "packets"], &[]),
         "message_delivered" => (&["message", "qpn", "bytes"], &[]),
