@@ -424,3 +424,17 @@ fn regression_an_application_that_talks_without_a_pause_does_not_make_its_turn_l
     assert!(began.elapsed() >= Duration::from_secs(3));
     nics.assert_gave_up_the_client(server);
 }
+
+#[test]
+fn regression_a_leader_that_has_left_its_group_is_ended_as_well() {
+    if !has("python3") {
+        return skip("needs python3");
+    }
+    let program = ping_pong().display().to_string();
+    let leave = "import os, time; os.setpgid(0, os.getpgid(os.getppid())); time.sleep(50)";
+    let began = Instant::now();
+    let output = run_with(scratch().path(), &format!("{program} && exec python3 -c '{leave}'"), &program, &[]);
+    let said = text(&output.stdout);
+    assert!(said.contains("application client did not end when its device did, and was killed"), "{said}");
+    assert!(began.elapsed() < Duration::from_secs(40), "it slept to its end");
+}

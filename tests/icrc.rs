@@ -69,7 +69,18 @@ fn frames_of_applications_are_confirmed_without_their_payload() {
     let exec = ["client", "server"].map(|name| format!("--exec={name}={}", player.display()));
     let ran = run_well(include_str!("../examples/ping-pong.toml"), &[&exec[0], &exec[1]]);
     // 10 SENDs and 10 WRITEs with immediate, one packet each, and their ACKs, at both ends.
-    assert_confirmed(&ran, "80 frames confirmed, 0 of them with payload; 0 wrong; 0 not RoCEv2");
+    assert_confirmed(
+        &ran,
+        "80 frames confirmed, 0 of them with payload, 40 with that of applications; 0 wrong; 0 not RoCEv2",
+    );
+}
+
+#[test]
+fn a_number_like_those_of_applications_hides_no_payload() {
+    let queue_pair = "[[queue_pairs]]\nname = \"q1\"\nends = [\"a\", \"b\"]\nqpn = 70000\n";
+    let ran = run_well(&pair(&format!("{queue_pair}{}", post("q1", "a", "write", "10KiB", 1))), &[]);
+    // Three packets and an ACK, at both ends.
+    assert_confirmed(&ran, "8 frames confirmed, 6 of them with payload; 0 wrong; 0 not RoCEv2");
 }
 
 /// Otherwise "confirmed" would mean nothing.

@@ -19,7 +19,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     sockets: Option<std::path::PathBuf>,
     /// Start a process for an application, by a shell, with ROCEMU_SOCKET and ROCEMU_APPLICATION in its environment.
-    /// It ends with the run, and so does what it has put in the background.
+    /// It ends with the run, and so does what it has put in the background, unless that has left its process group.
     #[arg(long, value_name = "APPLICATION=COMMAND", value_parser = parse_exec)]
     exec: Vec<(String, String)>,
     /// How long, in seconds of real time, to wait until an application comes, and for each of its turns.

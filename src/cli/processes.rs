@@ -94,9 +94,14 @@ fn words(end: Result<ExitStatus, Errno>) -> String {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // All of them may have ended by themselves.
+        // All of them may have ended by themselves, and the leader may have left its group.
         let _ = killpg(self.id(), Signal::SIGKILL);
-        let _ = self.leader.wait();
+        let _ = self.leader.kill();
+        // One that became another user cannot be ended, and is not waited for.
+        let began = now();
+        while matches!(self.leader.try_wait(), Ok(None)) && began.elapsed() < GRACE {
+            pause();
+        }
     }
 }
 

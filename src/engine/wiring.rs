@@ -1,11 +1,14 @@
 //! What the plan says of links, queue pairs and posts, as the engine needs it.
 
 use super::Hop;
-use crate::base::{NodeId, PortId, Rng, RuleId, Span};
+use crate::base::{NodeId, Octets, PortId, Rng, RuleId, Span};
 use crate::link;
 use crate::nic::{Connection, Service};
 use crate::scenario::{FaultKind, Plan, PostPlan, QueuePairPlan};
 use crate::workload::Series;
+
+/// What a frame has beyond its payload, at most: every header there is, pad, ICRC and the gap.
+const LONGEST_HEADERS: Octets = Octets::new(128);
 
 /// Where the frames of a port go.
 #[derive(Clone, Copy, Debug)]
@@ -69,14 +72,18 @@ pub(super) fn directions(plan: &Plan) -> Vec<link::Direction> {
     directions
 }
 
-/// No frame is longer on its way between two NICs, as far as that is known beforehand: on links, through each switch once,
-/// and held up by a fault. How long it waits in queues, nobody knows.
+/// No frame is longer on its way between two NICs, as far as that is known beforehand: out of a port and over a link, again at
+/// each switch, and held up by every fault. How long it waits in queues, nobody knows.
 pub(super) fn longest_way(plan: &Plan) -> Span {
     let link = plan.links.iter().flat_map(|link| link.ends).map(|end| end.delay).max().unwrap_or_default();
-    let fault = plan.faults.iter().map(|fault| match &fault.kind {
+    let largest = plan.nics.iter().map(|nic| nic.config.mss + LONGEST_HEADERS).max().unwrap_or_default();
+    let nics = plan.nics.iter().map(|nic| nic.config.data_rate);
+    let ports = plan.switches.iter().flat_map(|switch| &switch.config.ports).map(|port| port.data_rate);
+    let hop = link + nics.chain(ports).min().map_or(Span::ZERO, |rate| rate.time_for(largest));
+    let faults = plan.faults.iter().map(|fault| match &fault.kind {
         FaultKind::Rule(link::Rule { action: link::Action::Delay(by), .. }) => *by,
         _ => Span::ZERO,
     });
-    let begin = link + fault.max().unwrap_or_default();
-    plan.switches.iter().fold(begin, |way, _| way + link)
+    let hops = std::iter::repeat_n(hop, 1 + plan.switches.len());
+    hops.chain(faults).fold(Span::ZERO, |way, part| way + part)
 }

@@ -341,8 +341,12 @@ impl Applications for ApplicationSockets {
             // One that has gone is heard of soon enough.
             if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) {
                 let name = &application.name;
-                self.given_up
-                    .push(format!("application `{name}` did not read its answers ({error}), and was given up"));
+                let what = match error.raw_os_error() {
+                    // So many descriptors as this user may have are on their way already; whose fault that is, nobody knows.
+                    Some(libc::ETOOMANYREFS) => "could not be handed its memory",
+                    _ => "did not read its answers",
+                };
+                self.given_up.push(format!("application `{name}` {what} ({error}), and was given up"));
             }
             application.state = State::Gone;
         }

@@ -72,9 +72,9 @@ pub enum Field {
 pub enum EntryError {
     #[error("{have} octets for an entry of {need}")]
     Short { need: usize, have: usize },
-    #[error("entry of version {0}")]
+    #[error("entry of version {0}, which there is not")]
     Version(u8),
-    #[error("opcode {0}")]
+    #[error("opcode {0}, which there is not")]
     Opcode(u8),
     /// READ and the atomics: known, and not emulated.
     #[error("{0} is not emulated")]

@@ -20,6 +20,8 @@ const COMPLETION_QUEUES_MAX: usize = 4_096;
 /// Also counting those that are gone: a NIC knows them for as long as it runs.
 const QUEUE_PAIRS_EVER_MAX: usize = 65_536;
 const MEMORY_MAX: usize = 4 << 30;
+/// Of a completion queue: one less than the largest ring has slots.
+const ENTRIES_MAX: u32 = 65_535;
 /// Numbers of queue pairs of applications begin here, above those that a scenario counts up from 2.
 const FIRST_QPN: u32 = 0x1_0000;
 /// Keys of applications' regions begin here, above the message numbers that serve as keys otherwise.
@@ -121,8 +123,11 @@ impl Devices<'_> {
 
     fn create_cq(&mut self, index: usize, entries: u32, outside: &mut dyn Applications) -> Result<Answer, Refusal> {
         limit(self.applications[index].completion_queues.len(), COMPLETION_QUEUES_MAX, "completion queues")?;
-        let slots = entries.checked_add(1).and_then(u32::checked_next_power_of_two).map(|slots| slots.max(2));
-        let shape = Geometry::new(slots.unwrap_or(u32::MAX), Cqe::SLOT as u32).map_err(said)?;
+        if entries > ENTRIES_MAX {
+            return Err(format!("a completion queue has at most {ENTRIES_MAX} entries"));
+        }
+        let slots = (entries + 1).next_power_of_two().max(2);
+        let shape = Geometry::new(slots, Cqe::SLOT as u32).map_err(said)?;
         let (memory, ticket) = self.make_memory(index, shape.memory_octets(), outside)?;
         shape.format(memory.as_ref()).map_err(said)?;
         let ring = Producer::new(memory, shape).map_err(said)?;

@@ -44,9 +44,7 @@ impl<'p> MessageWatch<'p> {
         let wanted = match self.which {
             // Of none at all, anything could be said.
             Messages::All => self.count.max(1),
-            Messages::Ranges(ranges) => {
-                ranges.iter().map(|(first, last)| u64::from(last - first) + 1).max().unwrap_or(0)
-            }
+            Messages::Ranges(ranges) => distinct(ranges),
         };
         let posted = self.rows.len() as u64;
         let got = match posted {
@@ -97,11 +95,36 @@ impl Measure {
     }
 }
 
+/// How many numbers lie in ranges that may overlap.
+fn distinct(ranges: &[(u32, u32)]) -> u64 {
+    let mut ranges = ranges.to_vec();
+    ranges.sort_unstable();
+    let (mut count, mut next) = (0, 0);
+    for (first, last) in ranges {
+        let (first, end) = (u64::from(first).max(next), u64::from(last) + 1);
+        count += end.saturating_sub(first);
+        next = next.max(end);
+    }
+    count
+}
+
 const fn status_text(status: MessageStatus) -> &'static str {
     match status {
         MessageStatus::Completed => "completed",
         MessageStatus::Delivered => "delivered and not completed",
         MessageStatus::Failed => "failed",
         MessageStatus::Unfinished => "unfinished",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distinct;
+
+    #[test]
+    fn numbers_named_twice_count_once() {
+        assert_eq!(distinct(&[(3, 3), (20, 20)]), 2);
+        assert_eq!(distinct(&[(5, 9), (0, 6), (7, 7), (20, 20)]), 11);
+        assert_eq!(distinct(&[(0, u32::MAX), (1, 2)]), 1 << 32);
     }
 }
