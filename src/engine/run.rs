@@ -203,7 +203,7 @@ impl<'a> Engine<'a> {
             }
             inputs = inputs.wrapping_add(1);
             if inputs.is_multiple_of(INPUTS_PER_LOOK) {
-                self.part(sink)?;
+                self.note_departures(sink)?;
                 if look(&self.progress).is_break() {
                     interrupted = true;
                     break;

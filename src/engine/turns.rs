@@ -15,12 +15,12 @@ impl Engine<'_> {
         let done = self.converse(index, applications, sink);
         self.applications = Some(applications);
         done?;
-        self.part(sink)
+        self.note_departures(sink)
     }
 
     /// Those who have gone while they waited take what they had out of the run. A well-behaved application goes in its turn:
     /// when the others are noticed is a matter of real time.
-    pub(super) fn part(&mut self, sink: &mut dyn Sink) -> Result<(), RunError> {
+    pub(super) fn note_departures(&mut self, sink: &mut dyn Sink) -> Result<(), RunError> {
         while let Some(gone) = self.applications.as_deref_mut().and_then(|applications| applications.departed()) {
             self.devices.leave(gone, self.now);
             self.act(sink)?;

@@ -127,7 +127,10 @@ impl Device {
     }
 
     /// Begins a wait as of [`Device::wait`], for which the application may sleep in a loop of its own:
-    /// [`Waiting`] is a file that `poll` and `epoll` take.
+    /// [`Waiting`] has a file descriptor that `poll` and `epoll` take.
+    ///
+    /// * Units: `until_ps` in picoseconds of emulated time since the start of the run.
+    /// * Errors: the device is gone.
     pub fn begin_wait(
         &self,
         cqs: &[&CompletionQueue],

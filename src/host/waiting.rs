@@ -17,7 +17,7 @@ pub enum Notify {
     Solicited,
 }
 
-/// A wait that has begun: emulated time passes. The file is readable when it is over.
+/// A wait that has begun: emulated time passes. Its file descriptor is readable when it is over.
 ///
 /// Until then the application should leave its rings alone: what it writes or polls meanwhile comes at no particular
 /// emulated time. Anything else that it asks of the device waits for the end of the wait.

@@ -99,7 +99,7 @@ impl ApplicationSockets {
     /// * Errors: the path of a socket is too long.
     pub fn check(dir: &Path, plan: &Plan) -> Result<(), ApplicationsError> {
         for application in &plan.applications {
-            let path = path(dir, plan, application.node);
+            let path = socket_path(dir, plan, application.node);
             let octets = path.as_os_str().len();
             if octets > PATH_MAX {
                 let path = path.display().to_string();
@@ -132,7 +132,7 @@ impl ApplicationSockets {
             let device = match device_of.get(&application.node) {
                 Some(&device) => device,
                 None => {
-                    let path = path(dir, plan, application.node);
+                    let path = socket_path(dir, plan, application.node);
                     let failed = |source| ApplicationsError::System {
                         action: format!("making the socket {}", path.display()),
                         source,
@@ -385,7 +385,7 @@ enum Heard {
     Gone,
 }
 
-fn path(dir: &Path, plan: &Plan, node: NodeId) -> PathBuf {
+fn socket_path(dir: &Path, plan: &Plan, node: NodeId) -> PathBuf {
     dir.join(format!("{}.sock", plan.nics[node.index()].name))
 }
 

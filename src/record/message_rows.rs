@@ -108,6 +108,7 @@ impl MessageRow {
 }
 
 impl MessageRows {
+    /// `None` if it was not posted, or has been taken out.
     pub fn get(&self, message: MessageId) -> Option<&MessageRow> {
         self.rows.get(&message)
     }
@@ -117,20 +118,13 @@ impl MessageRows {
         self.rows.values()
     }
 
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Takes the message out, if it is the first one, posted as `number`, and nothing more can happen to it.
-    pub(super) fn take_final(&mut self, number: MessageId) -> Option<MessageRow> {
+    /// Takes a message out, if none before it is left and nothing more can happen to it.
+    pub(super) fn take_final(&mut self, message: MessageId) -> Option<MessageRow> {
         let first = self.rows.first_entry()?;
-        (*first.key() == number && first.get().is_final()).then(|| first.remove())
+        (*first.key() == message && first.get().is_final()).then(|| first.remove())
     }
 
+    /// Something has happened. Of messages that were not posted to these rows, nothing is kept.
     pub fn hear(&mut self, event: &Event) {
         match event.kind {
             EventKind::MessagePosted { message, peer, qpn, verb, bytes } => {

@@ -245,7 +245,7 @@ mod tests {
             failed(5, 0, RemoteAccessError),
             failed(5, 1, WorkRequestFlushed),
         ];
-        assert_eq!(table(&events).stats().open.len(), 0);
+        assert_eq!(table(&events).stats().open.iter().count(), 0);
         let expected = "0,a,b,2,write,10,0,,,1,0,failed: remote access error\n\
                         1,a,b,2,write,20,0,,,,0,failed: flushed\n";
         assert_eq!(rows(&events), expected);
@@ -256,7 +256,7 @@ mod tests {
         let mut table = table(&[posted(0, A, 1, 10), posted(0, A, 2, 20), posted(1, B, 0, 30)]);
         let mut open_after = |events: [Event; 2]| {
             story::play(&events, &mut table).unwrap();
-            table.stats().open.len()
+            table.stats().open.iter().count()
         };
         assert_eq!(open_after([delivered(4, B, 1, 10), completed(5, A, 1)]), 3);
         assert_eq!(open_after([completed(6, B, 0), delivered(7, A, 0, 30)]), 1, "0 lets 1 go, 2 is still open");

@@ -30,7 +30,8 @@ impl Geometry {
     /// Of the layout in shared memory.
     pub const VERSION: u16 = 1;
     const MAGIC: u32 = u32::from_le_bytes(*b"ring");
-    const MAX_SLOTS: u32 = 1 << 16;
+    /// Slots of the largest ring.
+    pub const MAX_SLOTS: u32 = 1 << 16;
     /// What loom explores grows with every word of a slot.
     const MIN_SLOT: u32 = if cfg!(rocemu_loom) { 16 } else { LINE as u32 };
 

@@ -39,10 +39,6 @@ const DOORBELL_LINES: u32 = 1_024;
 /// How long it takes until the peer of a queue pair that has gone is told, at least: news of this kind travels out of band.
 const GOODBYE: Span = Span::from_ms(1);
 
-/// Pieces of shared memory of all applications together, in equal shares. Each is a mapping of this process, of which a
-/// kernel allows 65,530 by default: half of them are for others, and for those that the NICs are still busy with.
-const MEMORIES_MAX: usize = 32_768;
-
 /// Events in one reply: with the longest names and private data, they stay below the size that a reply may have.
 const NEWS_MAX: usize = 12;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::applications::{Applications, MemoryTicket};
 use super::completion_queue::CompletionQueue;
 use super::queue_pair::{Link, QueuePair};
-use super::{Action, Answer, Asked, Caller, DOORBELL_LINES, Devices, MEMORIES_MAX, Memory, Stage, domain};
+use super::{Action, Answer, Asked, Caller, DOORBELL_LINES, Devices, Memory, Stage, domain};
 use crate::base::{Instant, NodeId, Octets, Psn, Qpn};
 use crate::nic::{Connection, MemoryKey, Service, SharedRegion};
 use crate::ring::control::{self, Event, Reply, Request};
@@ -20,8 +20,11 @@ const COMPLETION_QUEUES_MAX: usize = 4_096;
 /// Also counting those that are gone: a NIC knows them for as long as it runs.
 const QUEUE_PAIRS_EVER_MAX: usize = 65_536;
 const MEMORY_MAX: usize = 4 << 30;
-/// Of a completion queue: one less than the largest ring has slots.
-const ENTRIES_MAX: u32 = 65_535;
+/// Of a completion queue: the largest ring's capacity.
+const ENTRIES_MAX: u32 = Geometry::MAX_SLOTS - 1;
+/// Pieces of shared memory of all applications together, in equal shares. Each is a mapping of this process, of which a
+/// kernel allows 65,530 by default: half of them are for others, and for those that the NICs are still busy with.
+const MEMORIES_MAX: usize = 32_768;
 /// Numbers of queue pairs of applications begin here, above those that a scenario counts up from 2.
 const FIRST_QPN: u32 = 0x1_0000;
 /// Keys of applications' regions begin here, above the message numbers that serve as keys otherwise.

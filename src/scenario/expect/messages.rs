@@ -46,7 +46,7 @@ impl<'p> MessageWatch<'p> {
             Messages::All => self.count.max(1),
             Messages::Ranges(ranges) => distinct(ranges),
         };
-        let posted = self.rows.len() as u64;
+        let posted = self.rows.iter().count() as u64;
         let got = match posted {
             0 => "no message was posted".to_owned(),
             _ if posted < wanted => format!("only {posted} were posted"),
